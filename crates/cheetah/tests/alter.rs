@@ -1,8 +1,8 @@
-//! Changes of definitions and power cuts: a table has its old definition or its new one,
-//! acknowledged changes stay, and rows and indexes fit whichever it is. Earlier operations of
-//! transactions, undo and purge included, keep their meaning.
+//! Power cuts during changes of definitions: afterwards a table has its old or its new definition,
+//! acknowledged changes are kept, and rows and indexes match the definition. Operations logged
+//! before a change, including undo and purge, are still applied correctly.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -25,7 +25,7 @@ fn index(name: &str, from: usize) -> AlteredIndex {
     AlteredIndex { name: name.into(), from: IndexFrom::Kept(from) }
 }
 
-/// Gives the table those indexes, the clustered one among them, and a mark.
+/// Gives the table these indexes, which include the clustered one, and a mark.
 fn alter(db: &Db, name: &str, indexes: &[(&str, usize)], mark: u8) -> Result<()> {
     let table = db.table(name)?;
     let indexes = indexes.iter().map(|&(name, from)| index(name, from)).collect();
@@ -50,7 +50,7 @@ fn start() -> SimDisk {
     disk
 }
 
-/// The rows of "t" once the workload has done `steps` steps.
+/// The rows of "t" after `steps` steps of the workload.
 fn rows_after(steps: u64) -> Rows {
     let mut rows: Rows = (0..ROWS).map(|no| (no, row(no))).collect();
     if steps >= 1 {
@@ -69,8 +69,8 @@ fn rows_after(steps: u64) -> Rows {
     rows
 }
 
-/// Steps 1, 3 and 5 change rows of "t", 2 and 4 definitions; a transaction of before is open over
-/// all of them.
+/// Steps 1, 3 and 5 change rows of "t", steps 2 and 4 change definitions; an earlier transaction
+/// stays open during steps 1 to 3.
 fn workload(disk: &SimDisk) {
     let db = open(disk).unwrap();
     let (mut txn, mut open_one) = (db.begin(), db.begin());
@@ -82,7 +82,7 @@ fn workload(disk: &SimDisk) {
     txn.commit().unwrap();
     disk.acknowledge(1);
     drop(t);
-    // Both tables at once.
+    // Both tables in one call.
     let of = |name: &str, indexes: &[(&str, usize)]| Alteration {
         extra: b"new".to_vec(),
         mark: vec![1],
@@ -130,26 +130,26 @@ fn judge(image: &SimDisk, acknowledged: u64) -> std::result::Result<(), String> 
         ([], ["PRIMARY", "name", "number"], ["PRIMARY", "name", "number"]) => 0..=1,
         ([1], ["PRIMARY", "number"], ["PRIMARY", "No", "name"]) => 2..=3,
         ([2], ["PRIMARY", "No"], ["PRIMARY", "No", "name"]) => 4..=5,
-        other => return Err(format!("definitions of different times: {other:?}")),
+        other => return Err(format!("definitions of different steps: {other:?}")),
     };
     if *step.end() < acknowledged {
         return Err(format!("step {acknowledged} was acknowledged, but the definitions are of {step:?}"));
     }
     let rows = contents(&db, &t)?;
     if !step.clone().any(|step| step >= acknowledged && rows == rows_after(step)) {
-        return Err(format!("rows of another time than {step:?}, and {acknowledged} was acknowledged"));
+        return Err(format!("rows of another step than {step:?}, and {acknowledged} was acknowledged"));
     }
     if contents(&db, &u)?.len() as u64 != ROWS {
-        return Err("rows of the other table".into());
+        return Err("wrong rows in the other table".into());
     }
-    // Tables that are there can be worked with, and nothing is left of the others.
+    // Existing tables are usable, and no trees or pages of dropped ones remain.
     let mut txn = db.begin();
     put(&mut txn, &t, 300, None, Some(&row(300))).map_err(|error| error.to_string())?;
     txn.commit().map_err(|error| error.to_string())?;
     let dropped = db.status().into_iter().find(|(name, _)| *name == "dropped_trees");
     match (dropped, db.pages_without_owner()) {
         (Some((_, 0)), 0) => Ok(()),
-        left => Err(format!("trees or pages are left: {left:?}")),
+        left => Err(format!("leftover trees or pages: {left:?}")),
     }
 }
 
@@ -173,7 +173,7 @@ fn definitions_are_old_or_new_after_every_power_cut() {
     assert!(report.images_count > 60 && deeper_count > 10, "{report:?}, {deeper_count} in recoveries");
 }
 
-/// Undo records of before name indexes that have gone or moved.
+/// Undo records written before the change name indexes that were dropped or moved by it.
 #[test]
 fn what_came_before_a_change_is_rolled_back_and_purged_after_it() {
     let db = open(&SimDisk::new()).unwrap();
@@ -190,7 +190,7 @@ fn what_came_before_a_change_is_rolled_back_and_purged_after_it() {
     assert!(matches!(db.begin().cursor(&t, 0, Read::Consistent).map(drop), Err(Error::NoSuchTable(_))));
     let t = db.table("t").unwrap();
     loser.rollback().unwrap();
-    // The old snapshot counts and finds what it did, through the index that is left too.
+    // The old snapshot still counts and finds its rows, also through the remaining index.
     assert_eq!(old.count(&t).unwrap(), Some(ROWS));
     assert_eq!(all_rows(&mut old, &t).unwrap().get(&2), Some(&row(2)));
     let mut cursor = old.cursor(&t, 1, Read::Consistent).unwrap();
@@ -208,14 +208,14 @@ fn what_came_before_a_change_is_rolled_back_and_purged_after_it() {
     rows.insert(1, row(101));
     rows.remove(&2);
     assert_eq!(contents(&db, &t).unwrap(), rows);
-    // A new one goes on where it was.
+    // New changes continue from there.
     put(&mut writer, &t, 2, None, Some(&row(2))).unwrap();
     writer.commit().unwrap();
     assert_eq!(contents(&db, &t).unwrap().len() as u64, ROWS);
 }
 
-/// Redo gives the trees of a new table other pages than they had when something that the log does
-/// not tell of had pages meanwhile: the roots named in the log do not count.
+/// If pages were meanwhile used by an operation that is not logged, redo gives the trees of a new
+/// table other pages than before the crash: the root pages named in the log must be ignored.
 #[test]
 fn a_table_that_is_new_and_changed_is_there_after_a_crash() {
     let disk = SimDisk::new();
@@ -227,7 +227,7 @@ fn a_table_that_is_new_and_changed_is_there_after_a_crash() {
     drop(build);
     alter(&db, "t", &[("PRIMARY", 0), ("No", 2)], 1).unwrap();
     let disk = disk.crash(CrashPolicy::Everything, 1);
-    // The second startup finds what the first one has made of it.
+    // The second startup reads the result of the first.
     for _ in 0..2 {
         let db = open(&disk).unwrap();
         let table = db.table("t").unwrap();
@@ -258,8 +258,8 @@ fn a_change_names_indexes_that_there_are_once_and_the_rows_first() {
     assert!(contents(&db, &table).unwrap().len() as u64 == ROWS);
 }
 
-/// Purge goes on in another thread while definitions change: it passes over nothing, so nothing is
-/// left in the trees.
+/// Purge runs in another thread while definitions change. It skips no record, so the trees are
+/// empty at the end.
 #[test]
 fn purge_misses_nothing_while_definitions_change() {
     let env = Env { clock: Arc::new(RealClock::default()), ..env(&SimDisk::new()) };

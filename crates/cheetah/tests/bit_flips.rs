@@ -1,12 +1,12 @@
-//! Bits that flip at rest, anywhere in any file of a database: each is detected or proven harmless.
-//! The rows read are never other than those written, an untouched table stays readable, and nothing
-//! panics. Damage costs the rows of its page, CHECK and scrubbing name it, and a salvage brings all
-//! others.
+//! Bit flips at rest, at any position of any file of a database: each is detected or proven
+//! harmless. Reads never return wrong rows, undamaged tables stay readable, and nothing panics.
+//! Damage costs only the rows of its page, CHECK and scrubbing report it, and a salvage recovers
+//! all other rows.
 //!
-//! `CHEETAH_FLIPS` says how many flips to try (unless set: 4,000, and 150 with a salvage after
-//! each), `CHEETAH_FLIP_SEED` which one to start with.
+//! `CHEETAH_FLIPS` sets the number of flips (by default 4,000, and 150 with a salvage after each),
+//! `CHEETAH_FLIP_SEED` the first seed.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -25,13 +25,13 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |value| value.parse().unwrap())
 }
 
-/// A database with three tables; half of the last changes are only in the log, which a mark ends:
-/// damage to what was synced last of all looks like a torn end without it (see log/read.rs).
+/// A database with three tables; half of the last changes are only in the log. The log ends with a
+/// sync mark: without it, damage to the last synced record looks like a torn end (see log/read.rs).
 fn written() -> (SimDisk, Contents) {
     written_with(60, 9)
 }
 
-/// As [`written`], with `count` rows in each table, of which every `large_every`-th is large.
+/// Like [`written`], with `count` rows in each table; every `large_every`-th row is large.
 fn written_with(count: u64, large_every: u64) -> (SimDisk, Contents) {
     let (disk, clock) = (SimDisk::new(), SimClock::default());
     let env = Env { disk: Arc::new(disk.clone()), clock: Arc::new(clock.clone()) };
@@ -75,7 +75,7 @@ struct Flip<'a> {
 }
 
 impl Flip<'_> {
-    /// A disk with it.
+    /// A copy of the disk with this flip.
     fn of(&self, disk: &SimDisk) -> SimDisk {
         let damaged = disk.snapshot();
         damaged.flip(self.path, self.offset, self.bit).unwrap();
@@ -112,7 +112,7 @@ fn outcome(disk: &SimDisk, contents: &Contents) -> Result<Outcome, String> {
         let table = db.table(name).map_err(|error| error.to_string())?;
         match all_rows(&mut db.begin(), &table) {
             Ok(rows) if rows == *wanted => {}
-            Ok(_) => return Err(format!("table {name} has other rows, and nobody noticed")),
+            Ok(_) => return Err(format!("table {name} has wrong rows, and no error was reported")),
             Err(error) => {
                 expected(error)?;
                 outcome = Outcome::TableRefused;
@@ -127,7 +127,7 @@ fn outcome(disk: &SimDisk, contents: &Contents) -> Result<Outcome, String> {
     Ok(outcome)
 }
 
-/// Errors that may answer damage.
+/// Accepts only the errors that damage may cause.
 fn expected(error: Error) -> Result<(), String> {
     match error {
         Error::Corruption { .. } | Error::Unsupported { .. } => Ok(()),
@@ -179,7 +179,7 @@ fn damage_of_one_table_leaves_the_others_readable() {
     assert!(refused > 0, "no flip has hit a table");
 }
 
-/// A database that was closed: nothing of it is in the log alone.
+/// A closed database, in which no change is only in the log.
 fn at_rest() -> (SimDisk, Contents) {
     let (disk, contents) = written_with(600, 30);
     open(&disk).unwrap().close().unwrap();
@@ -189,16 +189,16 @@ fn at_rest() -> (SimDisk, Contents) {
 /// The cost of damage of a database: rows by table and key.
 #[derive(Default)]
 struct Cost {
-    /// Those that a read by their key refuses.
+    /// Rows that a read by key refuses.
     unreadable: BTreeSet<(String, u64)>,
-    /// Those that a salvage does not bring.
+    /// Rows that a salvage does not recover.
     lost: BTreeSet<(String, u64)>,
     is_refused: bool,
 }
 
 impl Cost {
-    /// The allowed cost of damage of a file, by the kind of file. An image of the catalog may cost
-    /// the startup and a table, so images are not judged here.
+    /// Checks that the cost is allowed for damage to this kind of file. Damage to an image of the
+    /// catalog may cost the startup and a table, so images are not judged here.
     fn judge(&self, path: &str) -> Result<(), String> {
         let kind = path.split(['/', '-']).next().unwrap_or_default();
         let Self { unreadable, lost, is_refused } = self;
@@ -225,7 +225,7 @@ fn cost(damaged: &SimDisk, contents: &Contents) -> Result<Cost, String> {
     match Db::open(env, Config::tiny()) {
         Ok(db) => {
             cost.unreadable = unreadable_rows(&db, contents)?;
-            // A startup that needs what is damaged has named it already (N3).
+            // A startup that needs the damaged part has already reported it (N3).
             let is_quarantined = !db.quarantined_tables().is_empty();
             let checked = is_named_by_check(&db, contents)?;
             let scrubbed = is_quarantined || is_named_by_scrubbing(&db, &clock)?;
@@ -240,17 +240,17 @@ fn cost(damaged: &SimDisk, contents: &Contents) -> Result<Cost, String> {
         }
     }
     cost.lost = lost_rows(damaged, contents)?;
-    // A salvage finds at least the rows that statements can read.
+    // A salvage recovers at least the rows that statements can read.
     match cost.is_refused || cost.lost.is_subset(&cost.unreadable) {
         true => Ok(cost),
         false => {
             let lost: Vec<_> = cost.lost.difference(&cost.unreadable).take(9).collect();
-            Err(format!("a salvage leaves rows out that can be read: {lost:?}"))
+            Err(format!("a salvage omits readable rows: {lost:?}"))
         }
     }
 }
 
-/// Reads each row by its key. Those that cannot be read are neighbours, of one page.
+/// Reads each row by its key. Unreadable rows must be neighbours, of one page.
 fn unreadable_rows(db: &Db, contents: &Contents) -> Result<BTreeSet<(String, u64)>, String> {
     let mut unreadable = BTreeSet::new();
     for (name, rows) in contents {
@@ -260,7 +260,9 @@ fn unreadable_rows(db: &Db, contents: &Contents) -> Result<BTreeSet<(String, u64
         for (place, (key, row)) in rows.iter().enumerate() {
             match read(&mut txn, &table, *key) {
                 Ok(found) if found.as_ref() == Some(row) => {}
-                Ok(found) => return Err(format!("row {key} of {name}: {found:?}, and nobody noticed")),
+                Ok(found) => {
+                    return Err(format!("row {key} of {name}: {found:?}, and no error was reported"))
+                }
                 Err(error) => {
                     expected(error)?;
                     places.push(place);
@@ -291,17 +293,17 @@ fn is_named_by_check(db: &Db, contents: &Contents) -> Result<bool, String> {
     Ok(is_named)
 }
 
-/// Whether a whole pass of the scrubber finds something.
+/// Returns whether a complete pass of the scrubber finds damage.
 fn is_named_by_scrubbing(db: &Db, clock: &SimClock) -> Result<bool, String> {
     const STEPS_MAX: usize = 5000;
-    // The change files come behind the images.
+    // The change files are read after the images.
     const STEPS_AT_THE_END: usize = 20;
     let count =
         |name| db.status().into_iter().find(|(known, _)| *known == name).map_or(0, |(_, count)| count);
     db.set_scrub_rate(1 << 30);
     let (mut before, mut steps) = (None, 0);
     for _ in 0..STEPS_MAX {
-        // Others in the background may meet the damage, too.
+        // Other background work may meet the damage, too.
         db.run_background().map_or_else(expected, |_| Ok(()))?;
         clock.advance_ns(1_000_000);
         let read = count("pool_scrubbed_images");
@@ -331,7 +333,7 @@ fn lost_rows(damaged: &SimDisk, contents: &Contents) -> Result<BTreeSet<(String,
             Err(_) => Rows::new(),
         };
         if found.iter().any(|(key, row)| rows.get(key) != Some(row)) {
-            return Err(format!("the salvaged table {name} has rows that never were"));
+            return Err(format!("the salvaged table {name} has rows that never existed"));
         }
         lost.extend(rows.keys().filter(|key| !found.contains_key(key)).map(|key| (name.clone(), *key)));
     }
@@ -382,7 +384,7 @@ fn a_flip_at_rest_costs_the_rows_of_its_page_is_named_and_all_others_are_salvage
     }
 }
 
-/// A database at rest whose map has a file that is flipped, or that has no copy.
+/// A database at rest in whose page map one file is flipped, or has no copy.
 fn with_flawed_map(flaw: impl Fn(&SimDisk, &str)) -> (SimDisk, Contents, String) {
     let (disk, contents) = at_rest();
     let file = disk.paths().into_iter().find(|path| path.starts_with("map-") && !path.ends_with(".copy"));
@@ -398,7 +400,7 @@ fn is_there(disk: &SimDisk, path: &str) -> bool {
 #[test]
 fn a_map_without_a_copy_is_opened_on_a_full_disk_and_gets_it_later() {
     let (disk, contents, file) = with_flawed_map(|disk, file| disk.remove(&format!("{file}.copy")).unwrap());
-    // The next base is a file more.
+    // The next base would be an additional file.
     disk.inject(Fault::on(Op::Create).path(".base").effect(Effect::Fail(ErrorKind::StorageFull)).forever());
     let db = open(&disk).unwrap();
     for (name, rows) in &contents {

@@ -1,8 +1,8 @@
-//! Indexes that are built while others write: one equals what CHECK computes from the rows,
-//! whatever was written, rolled back and purged meanwhile; after a power cut it is there as a whole
-//! or not at all, and nothing of it is left.
+//! Index builds concurrent with writers: the index has the entries that CHECK computes from the
+//! rows, whatever was written, rolled back and purged meanwhile. After a power cut the index is
+//! complete, or does not exist and leaves no pages.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -26,7 +26,7 @@ fn row(no: u64) -> Row {
     Row::new(no, if no % 20 == 7 { 2000 } else { 30 })
 }
 
-/// The indexes that are built: by name, and by number, which may be unique.
+/// The built indexes: one by name, and one by number, which may be unique.
 fn specs(unique: bool) -> [IndexSpec; 2] {
     let index = |name: &str, unique, max_key_bytes| IndexSpec {
         name: name.into(),
@@ -52,7 +52,8 @@ fn run(txn: &mut Transaction, build: &mut Build) -> Result<()> {
     txn.run_build(build, &mut entries_of, &|_, _| ())
 }
 
-/// The last round, and the new definition: the indexes are put before those that there are.
+/// The last round, and the new definition, in which the new indexes come before the existing
+/// secondary ones.
 fn finish(db: &Db, txn: &mut Transaction, table: &Arc<Table>, build: &mut Build) -> Result<()> {
     txn.finish_build(build, &mut entries_of)?;
     let built = ["name2", "number2"].into_iter().zip(1..);
@@ -64,7 +65,7 @@ fn finish(db: &Db, txn: &mut Transaction, table: &Arc<Table>, build: &mut Build)
     txn.commit()
 }
 
-/// The new definition, with these indexes.
+/// Installs the new definition, with these indexes.
 fn alter(db: &Db, table: &Arc<Table>, build: &Build, indexes: &[(&str, IndexFrom)]) -> Result<()> {
     let index = |(name, from): &(&str, IndexFrom)| AlteredIndex { name: (*name).into(), from: *from };
     let indexes = indexes.iter().map(index).collect();
@@ -95,8 +96,8 @@ fn start() -> SimDisk {
     disk
 }
 
-/// The work of others while the index is built: in the scan, between the rounds, and open over its
-/// begin.
+/// The rows after the concurrent work: during the scan, between the rounds, and in a transaction
+/// that was open at the start of the build.
 fn rows_at_end() -> Rows {
     let mut rows: Rows = (0..ROWS).map(|no| (no, row(no))).collect();
     rows.insert(1, row(1001));
@@ -152,7 +153,7 @@ fn judge(image: &SimDisk, acknowledged: u64) -> std::result::Result<(), String> 
     let t = db.table("t").unwrap();
     let is_built = t.indexes().len() == 5;
     if acknowledged >= 3 && !is_built {
-        return Err("the index is gone".into());
+        return Err("the index is missing".into());
     }
     let rows = contents(&db, &t)?;
     let mut last = rows_at_end();
@@ -168,7 +169,7 @@ fn judge(image: &SimDisk, acknowledged: u64) -> std::result::Result<(), String> 
     let dropped = db.status().into_iter().find(|(name, _)| *name == "dropped_trees");
     match (dropped, db.pages_without_owner()) {
         (Some((_, 0)), 0) => Ok(()),
-        left => Err(format!("trees or pages are left: {left:?}")),
+        left => Err(format!("leftover trees or pages: {left:?}")),
     }
 }
 
@@ -198,7 +199,7 @@ fn an_index_is_whole_or_not_there_after_every_power_cut() {
     assert!(reach::count("row changed while an index was built") > 0);
 }
 
-/// Plants a bug; the exploration must find something.
+/// Plants a bug, which the exploration must detect.
 fn caught(name: &'static str) {
     let bug = plant(name);
     let found =
@@ -222,8 +223,8 @@ fn changes_that_nobody_looks_at_are_caught() {
     caught("build: do not look at what has changed");
 }
 
-/// Writers, a purger and a checkpointer go on in threads of their own while indexes are built and
-/// dropped again.
+/// Writers, purge and checkpoints run in their own threads while indexes are built and dropped
+/// repeatedly.
 #[test]
 fn an_index_that_is_built_among_writers_equals_one_built_from_the_rows() {
     const KEYS: u64 = 90;
@@ -271,7 +272,7 @@ fn an_index_that_is_built_among_writers_equals_one_built_from_the_rows() {
     db.close().unwrap();
 }
 
-/// A thread fills the sorter while rows are read, and another one merges while the tree is built.
+/// One thread fills the sorter while rows are read, and another merges while the tree is built.
 #[test]
 fn an_index_of_many_rows_has_them_all_and_refuses_a_key_that_is_there_twice() {
     const MANY: u64 = 100_000;
@@ -319,7 +320,7 @@ fn an_index_of_many_rows_has_them_all_and_refuses_a_key_that_is_there_twice() {
     assert!(statement_threads() == 1 || helped.iter().all(|count| *count > 0), "{helped:?}");
 }
 
-/// CHECK, with the table locked against writers.
+/// Runs CHECK with the table locked against writers.
 fn contents_of_locked(db: &Db, txn: &mut Transaction, table: &Arc<Table>) {
     let count = all_rows(txn, table).unwrap().len();
     let report = db.check_table_with(table, &mut |_, stored, expected| {
@@ -345,8 +346,8 @@ fn change_one(db: &Db, txn: &mut Transaction, rng: &mut Rng, keys: u64) -> Resul
     }
 }
 
-/// A transaction of before the build ends before its last round, or goes on beyond it: it has
-/// written the table, or another one.
+/// A transaction older than the build, which changed this table or another one, ends before the
+/// last round, or stays open after it.
 fn builds_beside_a_long_transaction() -> std::result::Result<(), String> {
     for ends in [true, false] {
         let db = open(&SimDisk::new()).unwrap();
@@ -406,7 +407,7 @@ fn a_transaction_that_has_written_neither_builds_nor_disables_indexes() {
     begin(&mut txn, &t, false).unwrap();
 }
 
-/// The lock of a prepared transaction is met before the work, not after it.
+/// A build detects the lock of a prepared transaction before its work, not after it.
 #[test]
 fn a_build_waits_for_prepared_transactions_first() {
     let db = open(&SimDisk::new()).unwrap();
@@ -424,7 +425,7 @@ fn a_build_waits_for_prepared_transactions_first() {
     run(&mut ddl, &mut build).unwrap();
 }
 
-/// Snapshots of before have no versions in the new index: they are refused it, and nothing else.
+/// The new index has no versions for older snapshots: only reads of this index are refused to them.
 fn older_snapshot_reads_the_index() -> Result<u64> {
     let db = open(&SimDisk::new()).unwrap();
     let t = filled(&db, "t");
@@ -446,7 +447,7 @@ fn older_snapshot_reads_the_index() -> Result<u64> {
         }
         Ok(count)
     };
-    assert_eq!(count(&mut old, 3).unwrap(), ROWS, "an index that was there");
+    assert_eq!(count(&mut old, 3).unwrap(), ROWS, "an existing index");
     assert_eq!(count(&mut db.begin(), 1).unwrap(), ROWS - 1);
     count(&mut old, 1)
 }
@@ -466,7 +467,7 @@ fn keys_that_come_twice_are_refused_with_their_row() {
     drop_indexes(&db, "t").unwrap();
     let t = db.table("t").unwrap();
     let (mut writer, mut ddl) = (db.begin(), db.begin());
-    // In the rows that are read first.
+    // Among the rows that the scan reads.
     put(&mut writer, &t, 500, None, Some(&Row::new(7, 2000))).unwrap();
     writer.commit().unwrap();
     let mut build = begin(&mut ddl, &t, true).unwrap();
@@ -480,7 +481,7 @@ fn keys_that_come_twice_are_refused_with_their_row() {
     drop(build);
     put(&mut writer, &t, 500, Some(&Row::new(7, 2000)), None).unwrap();
     writer.commit().unwrap();
-    // In a later round; rows that exchange their keys are no duplicates.
+    // In a later round; rows that swap their keys are no duplicates.
     let mut build = begin(&mut ddl, &t, true).unwrap();
     run(&mut ddl, &mut build).unwrap();
     put(&mut writer, &t, 8, Some(&row(8)), Some(&Row::new(9, 10))).unwrap();
@@ -522,6 +523,6 @@ fn nothing_but_what_was_built_to_its_end_can_be_taken() {
     let indexes = vec![alteration.indexes[0].clone(), refused];
     assert!(
         db.alter_tables(&[Alteration { table: t, indexes, ..alteration }]).is_err(),
-        "one that was not built"
+        "an index that was not built"
     );
 }

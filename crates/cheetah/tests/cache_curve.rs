@@ -1,7 +1,7 @@
-//! The misses that the cache curve predicts for more and for less memory are those of a cache of
-//! that size.
+//! The misses that the cache curve predicts for more or less memory match those of a cache of that
+//! size.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -27,13 +27,13 @@ fn status(db: &Db, name: &str) -> u64 {
     db.status().into_iter().find(|entry| entry.0 == name).unwrap().1
 }
 
-/// Small numbers are more likely, and neighbours lie far apart.
+/// Returns a random key. Some keys are much more likely than others, and likely keys are far apart.
 fn skewed(rng: &mut Rng) -> u64 {
     let below = 1 + rng.below(ROWS);
     rng.below(below) * 7919 % ROWS
 }
 
-/// With `pool_bytes` of memory: how many pages are read for a thousand rows, and the curve.
+/// Returns the number of pages read for a thousand rows with `pool_bytes` of memory, and the curve.
 fn read(disk: &SimDisk, pool_bytes: u64) -> (f64, Vec<CurvePoint>) {
     let db = open(disk, pool_bytes);
     let (table, mut txn, mut rng) = (db.table("t").unwrap(), db.begin(), Rng::new(5));
@@ -56,7 +56,7 @@ fn read(disk: &SimDisk, pool_bytes: u64) -> (f64, Vec<CurvePoint>) {
     (reads, db.cache_curve())
 }
 
-/// Of the same pages asked for with half and with twice the memory, how many would be read.
+/// The curve must predict the page reads of the same requests with half and with twice the memory.
 #[test]
 fn half_and_twice_the_memory_are_foretold() {
     let disk = SimDisk::new();

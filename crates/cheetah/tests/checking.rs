@@ -1,7 +1,7 @@
-//! CHECK beside writers: it reads a snapshot, so it finds nothing wrong whatever others do
-//! meanwhile, waits for nobody, and nobody waits for it.
+//! CHECK concurrent with writers: it reads a snapshot, so it reports no fault whatever other
+//! transactions do meanwhile; it never waits for them, and they never wait for it.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -23,7 +23,7 @@ fn row(key: u64, letter: u8) -> Row {
     Row { number: key, name, text: vec![b'x'; if key % 50 == 7 { 2000 } else { 30 }] }
 }
 
-/// Rows at each third key.
+/// A table with a row at every third key.
 fn filled() -> (Db, Arc<Table>) {
     let db = open(&SimDisk::new()).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
@@ -33,7 +33,7 @@ fn filled() -> (Db, Arc<Table>) {
     (db, table)
 }
 
-/// Changes of each kind all over the table.
+/// Makes changes of each kind all over the table.
 fn change_much(txn: &mut Transaction, table: &Arc<Table>) {
     for key in (0..ROWS).map(|key| 3 * key) {
         match key % 4 {
@@ -46,7 +46,7 @@ fn change_much(txn: &mut Transaction, table: &Arc<Table>) {
     }
 }
 
-/// The number of faults that CHECK finds, and of rows, when `meanwhile` happens as it reads its
+/// Returns the numbers of faults and rows that CHECK finds if `meanwhile` runs when it reads its
 /// first row.
 fn findings_beside(db: &Db, table: &Arc<Table>, meanwhile: impl FnOnce()) -> (usize, u64) {
     let mut meanwhile = Some(meanwhile);
@@ -59,8 +59,8 @@ fn findings_beside(db: &Db, table: &Arc<Table>, meanwhile: impl FnOnce()) -> (us
     (report.findings.len(), report.rows)
 }
 
-/// Changes that are committed, rolled back, or stay open while CHECK reads, and some that were open
-/// when it began.
+/// Runs CHECK with changes that are committed, rolled back, or stay open while it reads, and with
+/// changes that were open when it began.
 fn findings_beside_changes() -> Vec<(usize, u64)> {
     let of = |end: fn(&mut Transaction)| {
         let (db, table) = filled();
@@ -127,7 +127,7 @@ fn it_waits_for_nobody_and_sees_its_own_changes() {
     writer.rollback().unwrap();
 }
 
-/// A transaction of a few changes of any kind, which ends in any way.
+/// Runs a transaction with a few random changes and a random end.
 fn change_some(db: &Db, table: &Arc<Table>, rng: &mut Rng) {
     let mut txn = db.begin();
     for _ in 0..rng.below(20) {
@@ -152,7 +152,7 @@ fn change_some(db: &Db, table: &Arc<Table>, rng: &mut Rng) {
     }
 }
 
-/// The row of a key, locked.
+/// Reads and locks the row of a key.
 fn get(txn: &mut Transaction, table: &Arc<Table>, key: u64) -> cheetah::testing::base::Result<Option<Row>> {
     read_as(txn, table, key, cheetah::testing::db::Read::Exclusive)
 }

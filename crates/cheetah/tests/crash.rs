@@ -1,10 +1,10 @@
-//! Power cuts at every moment of random workloads, and of the recoveries from them: at least 20,000
-//! images.
+//! Power cuts at all moments of random workloads and of the recoveries after them, with at least
+//! 20,000 crash images.
 //!
-//! `CHEETAH_CRASH_IMAGES` says how many images to check at least (20,000 unless set),
-//! `CHEETAH_CRASH_SEED` which seed to start from, `CHEETAH_CRASH_SEEDS` how many of them to take at
-//! most, `CHEETAH_CRASH_THREADS` how many at a time (2 unless set). A failure prints the command
-//! that repeats it. `make crash IMAGES=n` runs this for hours.
+//! `CHEETAH_CRASH_IMAGES` is the minimum number of images to check (default 20,000),
+//! `CHEETAH_CRASH_SEED` the first seed, `CHEETAH_CRASH_SEEDS` the maximum number of seeds,
+//! `CHEETAH_CRASH_THREADS` the number of threads (default 2). A failure prints the command that
+//! repeats it. `make crash IMAGES=n` runs this for hours.
 
 mod support;
 
@@ -20,7 +20,7 @@ use support::exploration::explore_seed;
 use support::families::Generations;
 use support::steps::explore_steps;
 
-/// Paths that the workloads must have taken, or they prove less than they seem to.
+/// Rare paths that the workloads must take; otherwise they prove less than they seem to.
 const RARE: [&str; 10] = [
     "row rolled back",
     "large value rolled back",
@@ -34,8 +34,8 @@ const RARE: [&str; 10] = [
     "undo page freed",
 ];
 
-/// The seed that each thread works on, for whoever dies without a word: a panic inside a
-/// mini-transaction aborts.
+/// Prints the seed of a panicking thread, because a panic inside a mini-transaction aborts the
+/// process without any other message.
 fn announce_seed_on_panic() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -59,8 +59,8 @@ fn replay(seed: u64) -> String {
     )
 }
 
-/// The workload that a seed names: transactions of all kinds, or now and then changes of
-/// definitions and loads, or parents and their children.
+/// Explores the workload of a seed: transactions of all kinds, or sometimes definition changes and
+/// loads, or parents and children of foreign keys.
 fn explored(seed: u64) -> Result<Report, String> {
     match seed % 10 {
         8 => explore_steps::<constraints::Model>(seed, 16),

@@ -1,9 +1,9 @@
-//! Every decoder of the engine survives any bytes: with an error or a sound value, never with a
-//! panic.
+//! Every decoder of the engine survives arbitrary bytes: it returns an error or a valid value, and
+//! never panics.
 //!
-//! A new decoder gets a function in `common/decoded.rs`, a test here (good samples, and how to
-//! repair the checksum after a mutation), and a target in `fuzz/`, which calls the same function
-//! with libFuzzer's bytes.
+//! A new decoder needs a function in `common/decoded.rs`, a test here (with valid samples, and a
+//! function that repairs the checksum after a mutation), and a target in `fuzz/`, which calls the
+//! same function with libFuzzer's bytes.
 
 mod common;
 
@@ -19,7 +19,7 @@ use common::mutate::survive;
 use common::repair;
 use common::samples::*;
 
-/// Makes length and checksum right again.
+/// Repairs length and checksum.
 fn repair_image(image: &mut Vec<u8>) {
     image.resize(image.len().max(image::HEADER_BYTES).next_multiple_of(image::ALIGN_BYTES), 0);
     let length = image.len() as u32;
@@ -160,11 +160,11 @@ fn decoders_survive_mutated_bytes_removed_words() {
     survive("removed words", &[removed_words()], 20_000, |_| {}, decoded::removed_words);
 }
 
-/// Two undo pages, no transactions, a table, a dropped tree.
+/// A state with two undo pages, no transactions, a table, and a dropped tree.
 const STATE_OF_VERSION_1: [u8; 21] = [1, 10, 12, 11, 3, 20, 1, 5, 70, 2, 9, 10, 0, 1, 2, 5, 6, 7, 1, 17, 0];
 
-/// The stored bytes of a dictionary may begin as one that Zstandard has trained, with tables of its
-/// own.
+/// The stored bytes of a dictionary may begin like a dictionary trained by Zstandard, which has its
+/// own tables.
 #[test]
 fn decoders_survive_mutated_bytes_dictionary() {
     let trained = [&[0x37, 0xa4, 0x30, 0xec, 1, 0, 0, 0][..], &dictionary_content()].concat();
@@ -187,7 +187,7 @@ fn decoders_survive_mutated_bytes_change_file() {
     survive("change file records", &[records], 20_000, |_| {}, decoded::change_records);
 }
 
-/// Makes the checksum in the last line right again.
+/// Repairs the checksum in the last line.
 fn repair_manifest(bytes: &mut Vec<u8>) {
     let Some(end) = bytes.iter().rposition(|byte| *byte == b'\n').filter(|end| *end > 12) else { return };
     bytes.truncate(end - 12);

@@ -1,7 +1,7 @@
-//! Dictionaries in a database: power cuts around them, damage to them, and the threads that make
-//! them.
+//! Dictionaries in a database: power cuts, damaged dictionaries, and the threads that make
+//! dictionaries.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -17,11 +17,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 use support::*;
 
-/// Rows of a table, and those of one transaction.
+/// The number of rows of a table, and of a transaction.
 const ROWS: u64 = 120;
 const PART: u64 = 20;
 
-/// A row with words that many rows have, and one row seldom has twice.
+/// A row with words that many rows share, but that are rarely twice in one row.
 fn row(no: u64) -> Row {
     let word = |i: u64| (no.wrapping_mul(31) + i).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40 & 63;
     let mut text =
@@ -46,8 +46,8 @@ fn insert_part(db: &Db, table: &Arc<Table>, from: u64) -> Result<()> {
     txn.commit()
 }
 
-/// Rows come, the background makes a dictionary and checkpoints, more rows come; then the table
-/// goes, and another one is loaded.
+/// Inserts rows, lets the background make a dictionary and checkpoints, inserts more rows; then
+/// drops the table and loads another one.
 fn workload(disk: &SimDisk) {
     let db = open(disk).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
@@ -67,21 +67,22 @@ fn workload(disk: &SimDisk) {
     disk.acknowledge(3 + ROWS / PART);
     while db.run_background().unwrap() {}
     db.checkpoint().unwrap();
-    assert!(named_count(disk) > 10, "no image names a dictionary: all this proves nothing");
+    assert!(named_count(disk) > 10, "no image names a dictionary: the test proves nothing");
     let loaded = db.create_table(&spec("loaded")).unwrap();
     load(&db, &loaded, 0..ROWS, || ());
     disk.acknowledge(4 + ROWS / PART);
     db.checkpoint().unwrap();
 }
 
-/// Power cuts that left images of the table which name a dictionary, and all rows.
+/// The number of power cuts after which images of the table name a dictionary and all rows are
+/// readable.
 static READ_BESIDE: AtomicU64 = AtomicU64::new(0);
 
 fn judge(image: &Image) -> std::result::Result<(), String> {
     let db = open(&image.disk.snapshot()).map_err(|error| format!("the database does not open: {error}"))?;
     while db.run_background().map_err(|error| error.to_string())? {}
     if db.pages_without_owner() > 0 {
-        return Err("pages belong to nobody".into());
+        return Err("pages have no owner".into());
     }
     let dropped = 3 + ROWS / PART;
     judge_load(&db, image.acknowledged > dropped)?;
@@ -98,12 +99,12 @@ fn judge(image: &Image) -> std::result::Result<(), String> {
         return Err(format!("{} rows, and {} had been acknowledged", found.len(), image.acknowledged));
     }
     READ_BESIDE.fetch_add(u64::from(named_count(&image.disk.snapshot()) > 0), Relaxed);
-    // The table can be worked with.
+    // The table is usable.
     insert_part(&db, &table, 1000).map_err(|error| error.to_string())?;
     db.checkpoint().map_err(|error| error.to_string())
 }
 
-/// The table that is loaded is there as a whole or not at all.
+/// The loaded table must be complete or not exist.
 fn judge_load(db: &Db, is_acknowledged: bool) -> std::result::Result<(), String> {
     let Ok(table) = db.table("loaded") else {
         return if is_acknowledged { Err("the loaded table is missing".into()) } else { Ok(()) };
@@ -126,7 +127,7 @@ fn every_power_cut_around_a_dictionary_leaves_all_rows_readable() {
     assert!(READ_BESIDE.load(Relaxed) > 20, "{READ_BESIDE:?}");
 }
 
-/// A state that lists no dictionaries: their pages are nobody's any more, which CHECK finds.
+/// A state that lists no dictionaries: their pages then have no owner, which CHECK finds.
 /// Breaks H2: the epoch state lists the dictionaries of trees.
 #[test]
 fn an_epoch_lists_the_dictionaries() {
@@ -141,7 +142,7 @@ fn an_epoch_lists_the_dictionaries() {
     assert!(bug.reached_count() > 0);
 }
 
-/// A database with a table that has a dictionary, closed.
+/// A closed database with a table that has a dictionary.
 fn closed() -> SimDisk {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
@@ -155,7 +156,7 @@ fn closed() -> SimDisk {
     disk
 }
 
-/// The images in a segment file with their places.
+/// The images in a segment file with their offsets.
 fn images(bytes: &[u8], segment: u64) -> Vec<(usize, ImageHeader)> {
     let mut found = Vec::new();
     let mut at = HEADER_BYTES;
@@ -173,7 +174,7 @@ fn images(bytes: &[u8], segment: u64) -> Vec<(usize, ImageHeader)> {
     found
 }
 
-/// A segment file: its path, its bytes, and its images with their places.
+/// A segment file: its path, its bytes, and its images with their offsets.
 type Segment = (String, Vec<u8>, Vec<(usize, ImageHeader)>);
 
 fn segments(disk: &SimDisk) -> Vec<Segment> {
@@ -187,7 +188,7 @@ fn segments(disk: &SimDisk) -> Vec<Segment> {
     paths.map(segment).collect()
 }
 
-/// Images that name a dictionary.
+/// The number of images that name a dictionary.
 fn named_count(disk: &SimDisk) -> usize {
     let images = segments(disk).into_iter().flat_map(|(_, _, images)| images);
     images.filter(|(_, header)| header.dictionary.is_some()).count()
@@ -231,8 +232,8 @@ fn a_damaged_dictionary_is_found_and_told_of_and_is_its_tables_trouble() {
     db.checkpoint().unwrap();
 }
 
-/// Redo meets a page that cannot be read without the dictionary: the table is quarantined, all
-/// others are served.
+/// Redo finds a page that cannot be read without the damaged dictionary: the table is quarantined,
+/// all other tables stay usable.
 #[test]
 fn redo_over_a_damaged_dictionary_quarantines_the_table() {
     let disk = closed();
@@ -288,13 +289,13 @@ fn load_row(txn: &mut Transaction, load: &mut cheetah::testing::db::Load, no: u6
     txn.load(load, &NewRow { key: &no.to_be_bytes(), row: &row.stored(), secondary: &secondary })
 }
 
-/// Calls `look` before the load ends.
+/// Loads rows, and calls `look` before the load ends.
 fn load(db: &Db, table: &Arc<Table>, keys: impl Iterator<Item = u64>, look: impl FnOnce()) {
     let mut txn = db.begin();
     let mut load = txn.begin_load(table).unwrap().unwrap();
     for no in keys {
         load_row(&mut txn, &mut load, no).unwrap();
-        // As threads do meanwhile.
+        // Does the work of the background threads.
         db.run_background().unwrap();
     }
     look();
@@ -302,8 +303,8 @@ fn load(db: &Db, table: &Arc<Table>, keys: impl Iterator<Item = u64>, look: impl
     txn.commit().unwrap();
 }
 
-/// Leaves and large values of the clustered tree on disk: how many name a dictionary, and how many
-/// do not.
+/// The numbers of leaves and large values of the clustered tree on disk with and without a
+/// dictionary.
 fn counts(disk: &SimDisk) -> [usize; 2] {
     let mut newest = BTreeMap::new();
     for (_, header) in segments(disk).into_iter().flat_map(|(_, _, images)| images) {
@@ -317,8 +318,8 @@ fn counts(disk: &SimDisk) -> [usize; 2] {
     [named.len(), plain.len()]
 }
 
-/// Nobody writes the first pages before there is a dictionary for them, those of large values
-/// included, which come long before the rows when these have to be sorted.
+/// The first pages are not written before there is a dictionary for them. This includes pages of
+/// large values, which are made long before the rows if the rows must be sorted.
 #[test]
 fn a_load_makes_a_dictionary_for_all_pages_of_the_tree_that_it_builds() {
     for is_sorted in [true, false] {
@@ -327,7 +328,8 @@ fn a_load_makes_a_dictionary_for_all_pages_of_the_tree_that_it_builds() {
         let table = db.create_table(&spec("t")).unwrap();
         let order = (0..3 * ROWS).map(|no| if is_sorted { no } else { 3 * ROWS - 1 - no });
         load(&db, &table, order, || {
-            // Large values have had it tried, and leaves do not wait until all rows are there.
+            // A dictionary was already tried for the large values, and leaves are written before
+            // all rows are read.
             let written = status(&db, "pool_writes");
             assert!(!is_sorted || written > 15, "{written}");
         });

@@ -1,6 +1,7 @@
-//! The front door: a program opens a directory, uses tables and keys, and opens it again.
+//! The public interface of the crate: a program opens a directory, uses tables and keys, and opens
+//! it again.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 use cheetah::{
     Cursor, Database, Error, ErrorKind, IndexSpec, Key, NewRow, OldEntry, Read, Result, SecondaryEntry,
@@ -9,7 +10,7 @@ use cheetah::{
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A folder that goes with the test.
+/// A folder that is deleted at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -60,7 +61,7 @@ fn what_is_committed_is_there_when_the_database_is_opened_again_closed_or_droppe
         }
         txn.commit().unwrap();
         add(&mut txn, &table, 5, "Bonn", 1).unwrap();
-        // Neither committed nor closed.
+        // The transaction is not committed, and the database not closed.
     }
     let db = Database::open(&folder.0).unwrap();
     let table = db.table("towns").unwrap();

@@ -1,6 +1,6 @@
 //! The whole engine through its public interface, on a simulated disk with tiny limits.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -103,8 +103,8 @@ fn a_savepoint_rolls_back_what_came_after_it() {
     assert_eq!(check(&db, &table).unwrap(), Ok(2));
 }
 
-/// H6: a row moves to another key and keeps its large value; that is rolled back, and done again
-/// and committed. Whether the value is still there after purge.
+/// H6: a row moves to another key and keeps its large value; this is rolled back, and then repeated
+/// and committed. Fails unless the value still exists after purge.
 fn move_a_row_with_its_large_value() -> Result<(), String> {
     let db = open(&SimDisk::new()).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
@@ -191,8 +191,8 @@ fn a_lock_makes_others_wait_and_a_cycle_is_a_deadlock() {
     first.set_lock_wait(u64::MAX);
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| {
-            // While the other one's short request is queued, this one closes the cycle: then it
-            // tries again.
+            // While the other transaction's short request is queued, this request closes a cycle
+            // and is refused: try again.
             while let Err(error) = first.lock_table(&b, LockMode::Exclusive) {
                 assert!(matches!(error, Error::Deadlock), "{error}");
             }
@@ -228,7 +228,7 @@ fn m2_a_table_that_was_rebuilt_or_emptied_is_refused_to_older_snapshots() {
     assert!(matches!(old.count(&emptied), Err(Error::TableChanged(_))));
     {
         let bug = plant("table: show it to older snapshots");
-        assert_eq!(old.count(&emptied).unwrap(), Some(0), "rows are missing that the snapshot had");
+        assert_eq!(old.count(&emptied).unwrap(), Some(0), "rows of the snapshot are missing");
         assert!(bug.reached_count() > 0);
     }
     old.commit().unwrap();
@@ -302,7 +302,7 @@ fn rows_without_their_entries_and_entries_without_their_rows_are_named() {
     let mut txn = db.begin();
     (1..=50).for_each(|key| insert(&mut txn, &table, key, &Row::new(key, 20)).unwrap());
     txn.commit().unwrap();
-    // Of two rows the caller takes the one's entry for that of the other.
+    // The caller swaps the expected entries of two rows.
     let report = db.check_table_with(&table, &mut |key, stored, entries| {
         let (row, _) = Row::parse(stored);
         let [name, number] = row.keys();
@@ -315,7 +315,7 @@ fn rows_without_their_entries_and_entries_without_their_rows_are_named() {
     assert_eq!(report.unwrap().findings, ["row 0000000000000007 has no entry in index 1"]);
 }
 
-/// Each page is read about once, in whatever order the entries of an index have their rows.
+/// Each page is read about once, whatever the order of the rows by the entries of the index.
 #[test]
 fn a_check_of_more_than_memory_holds_reads_each_page_once() {
     let db = open(&SimDisk::new()).unwrap();
@@ -337,7 +337,7 @@ fn a_check_of_more_than_memory_holds_reads_each_page_once() {
     assert!(report.pages > 100 && read < 2 * report.pages, "{read} reads of {} pages", report.pages);
 }
 
-/// A number by chance, always the same.
+/// A pseudo-random number, the same in each run.
 fn hash(number: u64) -> u64 {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

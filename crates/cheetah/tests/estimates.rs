@@ -1,6 +1,6 @@
-//! The estimate for a table agrees with the weight of the table once it is loaded.
+//! The estimated size of a table agrees with its size after a load.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -13,11 +13,11 @@ use support::*;
 
 const ZSTD: Compression = Compression { codec: Codec::Zstd, level: 1 };
 
-/// Rows of words, which have that many bytes.
+/// The shape of rows of words.
 #[derive(Clone, Copy)]
 struct Texts {
     bytes: usize,
-    /// All rows have the same words, and none has many of them twice: a dictionary pays.
+    /// Whether all rows have the same words, few of them twice in a row, so that a dictionary pays.
     are_alike: bool,
 }
 
@@ -25,7 +25,7 @@ const fn words(bytes: usize) -> Texts {
     Texts { bytes, are_alike: false }
 }
 
-/// A row of words, so that it compresses, and by more or less from row to row.
+/// A row of words, which compresses more or less from row to row.
 fn row(no: u64, texts: Texts) -> Row {
     let mut row = Row::new(no, 0);
     let text_bytes = texts.bytes;
@@ -45,7 +45,7 @@ fn normal() -> Config {
     Config { buffer_pool_bytes: 32 << 20, ..Config::default() }
 }
 
-/// Bytes of the images of a table that has been loaded with these rows, in that format.
+/// The bytes of the images of a table after a load of these rows in this format.
 fn loaded_bytes(count: u64, texts: Texts, compression: Compression) -> u64 {
     let db = Db::open(env(&SimDisk::new()), normal()).unwrap();
     let table = db.create_table(&TableSpec { compression, ..spec("t") }).unwrap();
@@ -68,7 +68,7 @@ fn loaded_bytes(count: u64, texts: Texts, compression: Compression) -> u64 {
     sizes.indexes.iter().map(|(_, sizes)| sizes.stats.stored_bytes).sum()
 }
 
-/// Runs of the rows in the order of each index, from places all over it.
+/// Adds runs of rows in the order of each index, from positions all over the index.
 fn sample(estimate: &mut Estimate, count: u64, texts: Texts) {
     let rows: Vec<_> = (0..count).map(|no| (no, row(no, texts))).collect();
     for index_no in 0..3 {
@@ -78,7 +78,7 @@ fn sample(estimate: &mut Estimate, count: u64, texts: Texts) {
         }
         let runs = u64::from(estimate.runs_wanted());
         for run in 0..runs {
-            // Rows repeat after 1000: places must not.
+            // Rows repeat after 1000; the positions must not.
             let start = ((count * run / runs + run * 37 % 1000) % count) as usize;
             estimate.start_run(index_no, run == 0).unwrap();
             let mut wants_more = true;
@@ -139,7 +139,7 @@ fn large_values_are_weighed_with_their_rows() {
     check(600, words(40_000), 0.1);
 }
 
-/// Without the dictionary that the load makes, the estimates would be a third too high.
+/// Without the dictionary that a load makes, the estimates would be a third too high.
 #[test]
 fn a_table_whose_texts_are_alike_is_weighed_with_its_dictionary() {
     check(8_000, Texts { bytes: 600, are_alike: true }, 0.08);

@@ -1,11 +1,10 @@
-//! A device that fails in the middle of random workloads: any call may fail, once or for ever; the
-//! engine answers with an error (never a panic), and after a power cut all acknowledged changes are
-//! there.
+//! A device that fails in the middle of random workloads: any call may fail, once or permanently.
+//! The engine returns an error and never panics, and after a power cut all acknowledged changes
+//! exist.
 //!
-//! `CHEETAH_FAULTS` says how many faults to try (600 unless set), `CHEETAH_FAULT_SEED` which one to
-//! start with.
+//! `CHEETAH_FAULTS` sets the number of faults (default 600), `CHEETAH_FAULT_SEED` the first seed.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -25,7 +24,7 @@ fn shape(seed: u64) -> Shape {
     Shape { seed, steps: 80, sessions: 2, ddl: seed % 3 == 0 }
 }
 
-/// A fault at a random call; `calls` is how many there are in the whole workload.
+/// A fault at a random call; `calls` is the number of calls in the entire workload.
 fn random_fault(rng: &mut Rng, calls: u64) -> Fault {
     let at = rng.below(calls);
     let fault = match rng.below(5) {
@@ -46,7 +45,8 @@ fn random_fault(rng: &mut Rng, calls: u64) -> Fault {
     }
 }
 
-/// Runs a workload into a fault, cuts power, and checks what is there.
+/// Runs a workload into a fault, cuts power, and checks the database. Returns whether the fault was
+/// met.
 fn run_into(seed: u64, calls: u64) -> Result<bool, String> {
     let (disk, contents) = start();
     let mut rng = Rng::new(seed);
@@ -56,7 +56,7 @@ fn run_into(seed: u64, calls: u64) -> Result<bool, String> {
     let (versions, acknowledged) = match Workload::open(&disk, &shape(seed), contents.clone()) {
         Err(_) => (vec![Version::of(contents)], 0),
         Ok(mut workload) => {
-            // The first error ends the workload; which one it is depends on what failed.
+            // The first error ends the workload; the error depends on the failed call.
             let _ = workload.run(&shape(seed));
             let found = (std::mem::take(&mut workload.versions), workload.acknowledged);
             std::mem::forget(workload);
@@ -94,7 +94,7 @@ fn a_failing_device_never_takes_what_was_acknowledged() {
             ),
         }
     }
-    println!("{count} workloads, {met} of them met their fault: all good");
+    println!("{count} workloads, {met} of them met their fault: all passed");
     assert!(count < 100 || met > count / 2, "{met} of {count}");
 }
 

@@ -1,7 +1,7 @@
 //! Filters of keys (decision 42): rows with random keys, a unique index of random numbers, and a
-//! pool that holds a part of them. A key that is there is always found.
+//! pool that holds only a part of the pages. An existing key is always found.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -15,12 +15,12 @@ use std::panic::catch_unwind;
 use support::*;
 
 const STEPS: u64 = 6000;
-/// Keys and numbers, so few that many come again.
+/// The number of keys, small enough that many are used repeatedly.
 const KEYS: u64 = 4000;
 const TRANSACTION_STEPS: u64 = 20;
 
-/// Inserts, changes and deletes rows, some of which are refused, beside a model. Some transactions
-/// are rolled back.
+/// Inserts, changes and deletes rows, and compares with a model. Some operations are refused, and
+/// some transactions are rolled back.
 fn run(seed: u64) {
     let mut rng = Rng::new(seed);
     let disk = SimDisk::new();

@@ -1,8 +1,8 @@
-//! Constraints between tables: they survive power cuts and follow names, impossible ones are
-//! refused, and nobody commits a child without a parent
+//! Foreign keys: they survive power cuts and follow renamed tables and columns, invalid ones are
+//! refused, and no transaction commits a child without a parent
 //! (docs/developers/decisions/0046-foreign-keys.md).
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -58,8 +58,8 @@ fn a_parent_of_many_children_is_renamed_and_they_follow() {
     }
 }
 
-/// Constraints that were asked for while others renamed the parent, and no definition has changed
-/// since: how often one side of them was missing. Stops at the first one.
+/// Reads constraints while another thread renames the parent. Returns the number of reads, at most
+/// 1, in which a side was missing although no definition changed during the read.
 fn half_changed(renames: usize) -> usize {
     let db = open(&SimDisk::new()).unwrap();
     let parent = create(&db, "db/p", &[]);
@@ -88,7 +88,7 @@ fn f14_constraints_are_seen_as_before_or_after_a_change() {
     assert!((0..20).any(|_| half_changed(3000) > 0) && planted.reached_count() > 0);
 }
 
-/// The refusal, with its problem and a part of what it says.
+/// Asserts that the result is a refusal with this problem and this part of the message.
 #[track_caller]
 fn refused<T>(result: Result<T>, expected: ConstraintProblem, part: &str) {
     match result.map(drop) {
@@ -133,7 +133,7 @@ fn constraints_that_cannot_be_are_refused() {
         assert_eq!(waits.is_ok(), part.contains("db/none"), "{part}");
         drop(waits.map(|_| db.drop_table("db/n").unwrap()));
     }
-    // One that waits for its parent takes no other.
+    // A constraint whose parent does not exist yet accepts only a suitable parent.
     let waits = Constraints { are_checked: false, ..new(refers("n", "OF", ("db/none", "ID"))) };
     let table = db.create_table_with(&spec("db/n"), &waits).unwrap();
     let parent =
@@ -146,7 +146,7 @@ fn constraints_that_cannot_be_are_refused() {
     other.are_checked = false;
     db.create_table_with(&spec("db/none"), &other).unwrap();
     assert_eq!(parent(), None);
-    // It stays as it is when its child changes.
+    // The constraint stays unresolved when its child changes.
     for are_checked in [false, true] {
         let kept = Constraints { kept_count: 1, are_checked, ..waits.clone() };
         alter(&db, "db/n", &[0, 1, 2], Some(kept)).unwrap();
@@ -176,13 +176,14 @@ fn a_name_of_a_constraint_is_one_of_its_database() {
     refused(of_c, NameIsTaken, "c_ibfk_1");
     create(&db, "other/d", &[new("c_ibfk_1")]);
     refused(db.rename_table("other/d", "db/d"), NameIsTaken, "c_ibfk_1");
-    // A name that follows its table may be taken, too.
+    // The generated name after a rename may be in use, too.
     create(&db, "db/e", &[new("D_ibfk_1")]);
     refused(db.rename_table("db/c", "db/d"), NameIsTaken, "d_ibfk_1");
     db.rename_table("db/c", "db/f").unwrap();
     taken("db/d", &[new("F_ibfk_1")]);
     create(&db, "db/d", &[new("c_ibfk_1")]);
-    // So with ALTER TABLE .. RENAME by a copy. A table does not stand in its own way.
+    // The same with ALTER TABLE .. RENAME by copy. A table does not conflict with its own
+    // constraints.
     create(&db, "other/f", &[new("named")]);
     create(&db, "db/g", &[new("Named"), new("g_ibfk_1")]);
     copy(&db, "db/g", &db.table("db/g").unwrap().foreign_keys()).unwrap();
@@ -207,14 +208,14 @@ fn children_keep_their_parent_and_indexes_that_serve() {
         refused(db.truncate_table_unless("db/p", referenced), IsReferenced, by);
     }
     db.drop_table("other/c").unwrap();
-    // Its own rows do not keep a table.
+    // References from its own rows do not prevent emptying a table.
     db.truncate_table_unless("db/s", Referenced::Refused).unwrap();
     let kept = |are_checked| Constraints { kept_count: 2, are_checked, ..with(&own) };
     let without = |no: usize, mut constraints: Constraints| {
         constraints.description.keys.remove(no);
         Some(constraints)
     };
-    // Of the child, of the parent, and of one that is both.
+    // The needed index is that of the child, of the parent, or of a table that is both.
     refused(alter(&db, "db/s", &[0, 2], without(1, kept(true))), IndexIsNeeded, "name");
     refused(alter(&db, "db/p", &[0, 1], without(2, with(&[]))), IndexIsNeeded, "number");
     refused(alter(&db, "db/s", &[0, 1], without(2, kept(true))), IndexIsNeeded, "number");
@@ -232,7 +233,7 @@ fn children_keep_their_parent_and_indexes_that_serve() {
     only_rows.description.keys.truncate(1);
     alter(&db, "db/s", &[0], Some(only_rows.clone())).unwrap();
     assert_eq!(serves(), [(false, false), (false, false)]);
-    // An index that serves no more is not missed by later changes.
+    // Later changes do not require an index that no longer supports a constraint.
     alter(&db, "db/s", &[0], Some(Constraints { are_checked: true, ..only_rows })).unwrap();
     db.drop_table_unless("db/p", Referenced::RefusedElsewhere).unwrap();
     db.drop_table_unless("db/s", Referenced::Refused).unwrap();
@@ -241,7 +242,7 @@ fn children_keep_their_parent_and_indexes_that_serve() {
 const COPY: &str = "db/#sql-alter-1";
 const BACKUP: &str = "db/#sql-backup-1";
 
-/// The copy of a table with those constraints of it.
+/// Creates a copy of a table with these of its constraints.
 fn copy(db: &Db, original: &str, list: &[ForeignKeyDef]) -> Result<Arc<Table>> {
     let inherited = list.iter().map(|def| ForeignKeyDef { inherited: true, ..def.clone() });
     let foreign_keys = inherited.collect::<Vec<_>>();
@@ -249,7 +250,7 @@ fn copy(db: &Db, original: &str, list: &[ForeignKeyDef]) -> Result<Arc<Table>> {
     db.create_table_with(&spec(COPY), &Constraints { foreign_keys, kept_count, copy_of, ..with(&[]) })
 }
 
-/// The constraints as those of a child and of a parent see them, without their columns.
+/// The constraints as seen from the child and from the parent, without their columns.
 fn seen(db: &Db, child: &str, parent: &str) -> (Vec<String>, Vec<String>) {
     let of_child = db.constraints_of_child(&db.table(child).unwrap());
     let of_parent = db.constraints_of_parent(&db.table(parent).unwrap());
@@ -283,7 +284,7 @@ fn a_copy_of_a_child_keeps_nobody_and_its_original_does_until_it_goes() {
     assert_eq!(seen(&db, BACKUP, "db/p").1, one(&format!("c_ibfk_1 of {BACKUP} in {BACKUP}")));
     assert!(found("db/p") && db.constraints().is_empty());
     keeps("db/p", BACKUP);
-    // Both follow their parent, whenever it gets another name.
+    // Both constraints follow their parent at every rename.
     db.rename_table("db/p", "db/q").unwrap();
     keeps("db/q", BACKUP);
     for db in [&db, &open(&disk.crash(CrashPolicy::SyncedOnly, 1)).unwrap()] {
@@ -299,7 +300,7 @@ fn a_copy_of_a_child_keeps_nobody_and_its_original_does_until_it_goes() {
         assert_eq!(seen(db, "db/c", "db/q"), expected);
         assert!(!db.table("db/c").unwrap().foreign_keys()[0].inherited);
     }
-    // The parent's name that the statement was told may be old when the copy is made.
+    // The parent's name in the statement may be out of date when the copy is made.
     let copied = copy(&db, "db/c", &[constraint]).unwrap();
     assert_eq!(copied.foreign_keys()[0].parent, "db/q");
     db.rename_table("db/c", BACKUP).unwrap();
@@ -311,15 +312,15 @@ fn a_copy_of_a_child_keeps_nobody_and_its_original_does_until_it_goes() {
     db.drop_table("db/k").unwrap();
     db.truncate_table_unless("db/q", Referenced::Refused).unwrap();
     db.drop_table(COPY).unwrap();
-    // A constraint that only the copy has keeps its parent at once.
+    // A constraint that only the copy has protects its parent at once.
     let copied = Constraints { copy_of: Some("db/k".into()), ..with(&[refers("new", "of", ("db/q", "id"))]) };
     db.create_table_with(&spec(COPY), &copied).unwrap();
     assert_eq!(seen(&db, COPY, "db/q").1, one(&format!("new of {COPY} in {COPY}")));
     keeps("db/q", COPY);
 }
 
-/// ALTER TABLE .. RENAME by a copy that fails after its last rename. The server takes it back;
-/// power is cut after that.
+/// ALTER TABLE .. RENAME by copy that fails after its last rename. The server reverts the renames;
+/// then power is cut.
 fn take_a_renamed_copy_back() -> std::result::Result<(), String> {
     let (disk, db) = family();
     let waits = Constraints { are_checked: false, ..with(&[refers("waits", "of", ("db/r", "id"))]) };
@@ -345,7 +346,7 @@ fn take_a_renamed_copy_back() -> std::result::Result<(), String> {
             return Err(format!("{seen:?}"));
         }
     }
-    // The constraints that followed are forgotten with the original.
+    // The constraints that followed the renames are forgotten with the original.
     copy(&db, "db/p", &[]).unwrap();
     db.rename_table("db/p", BACKUP).unwrap();
     db.rename_table(COPY, "db/s").unwrap();
@@ -383,7 +384,7 @@ fn names_that_nobody_has_given_follow_what_people_call_the_table() {
     db.rename_table("db/c@0024", "db/d@0024@0024").unwrap();
     let renamed = ["c@0024_ibfk_2", "d$$_ibfk_7"];
     assert_eq!(names(&db, "db/d@0024@0024"), renamed);
-    // Redo does not know the names of tables for people.
+    // Redo does not know table names as users write them.
     let db = open(&disk.crash(CrashPolicy::SyncedOnly, 1)).unwrap();
     assert_eq!(names(&db, "db/d@0024@0024"), renamed);
     db.show_names_with(|name| name.replace("@0024", "$"));
@@ -393,7 +394,8 @@ fn names_that_nobody_has_given_follow_what_people_call_the_table() {
     assert_eq!(names(&db, "db/e@0024"), ["c@0024_ibfk_2", "e$_ibfk_7"]);
 }
 
-/// The names of the two columns of `db/p` that constraints refer to, one of its own among them.
+/// The names of the two columns of `db/p` that constraints reference; one of these constraints is
+/// its own.
 type Names = [&'static str; 2];
 const NAMES: [Names; 5] =
     [["id", "number"], ["key", "number"], ["number", "key"], ["Number", "id"], ["id", "number"]];
@@ -411,7 +413,7 @@ fn rename_columns(db: &Db, before: Names, after: Names) -> Result<()> {
     alter(db, "db/p", &[0, 1, 2], Some(Constraints { kept_count: 1, renamed, ..named(after) }))
 }
 
-/// A parent, children by each of its columns, and a copy of one.
+/// Creates a parent, children that reference each of its columns, and a copy of a child.
 fn children_by_name(db: &Db) {
     db.create_table_with(&spec("db/p"), &named(NAMES[0])).unwrap();
     create(db, "db/c", &[refers("first", "of", ("db/p", "id"))]);
@@ -423,7 +425,7 @@ fn children_by_name(db: &Db) {
     copy(db, "db/c", &db.table("db/c").unwrap().foreign_keys()).unwrap();
 }
 
-/// Whether all that refer to them know them by these names.
+/// Checks that all referencing tables have these names of the columns.
 fn are_called(db: &Db, names: Names) -> std::result::Result<(), String> {
     let table = |name: &str| db.table(name).map_err(|error| error.to_string());
     let description = table("db/p")?.def().description.clone();
@@ -432,13 +434,13 @@ fn are_called(db: &Db, names: Names) -> std::result::Result<(), String> {
         let list = db.constraints_of_child(&table(name)?);
         seen.extend(list.iter().map(|it| it.def.parent_columns.join(",")));
         if list.iter().any(|it| it.child.is_none() || it.parent.is_none()) {
-            return Err(format!("'{name}' has a constraint that nothing serves: {list:?}"));
+            return Err(format!("'{name}' has a constraint without a supporting index: {list:?}"));
         }
     }
     let [first, second] = names;
     match seen == [first, second, first, first, "id", second, first] {
         true => Ok(()),
-        false => Err(format!("{seen:?} in place of {names:?}")),
+        false => Err(format!("{seen:?} instead of {names:?}")),
     }
 }
 
@@ -492,7 +494,7 @@ fn a_statement_that_began_before_a_column_was_renamed_has_the_new_name() {
     assert!(db.constraints_to_add(&db.table("db/c").unwrap(), &old).unwrap().is_empty());
     alter(&db, "db/c", &[0, 1, 2], Some(old)).unwrap();
     are_called(&db, NAMES[1]).unwrap();
-    // An index that serves is found by the new name, too.
+    // A supporting index is found by the new name, too.
     let mut without = Constraints { kept_count: 1, ..named(NAMES[0]) };
     without.renamed = vec![("key".into(), "id".into())];
     without.description.keys.remove(2);
@@ -534,8 +536,8 @@ fn a_parent_serves_while_its_copy_takes_its_place() {
     }
 }
 
-/// Its renames are not the end of an ALTER TABLE of the table that it has copied once: after a
-/// restart, and when a load has taken its place.
+/// Later renames of a former copy are not the end of an ALTER TABLE of its original: neither after
+/// a restart, nor after a load replaced the copy.
 #[test]
 fn a_table_that_was_a_copy_once_leaves_the_children_of_its_original_alone() {
     let (disk, db) = family();
@@ -579,8 +581,8 @@ fn a_search_that_looks_at_the_snapshot_is_caught() {
     }
 }
 
-/// A parent goes, and the search for its child waits for that one's row, whose entry moves back
-/// meanwhile. Returns the orphans then, and how often the bug was reached.
+/// A parent is deleted, and the search for its children waits for a child's row, whose entry moves
+/// backward meanwhile. Returns the resulting orphans, and the number of times the bug was reached.
 fn move_a_child_that_is_waited_for(level: Isolation, bug: Option<&'static str>) -> (Vec<u64>, u64) {
     let (_disk, db) = family();
     let (kid, parent) = sides(&db);
@@ -627,7 +629,7 @@ fn a_search_that_locks_no_ranges_is_caught() {
     assert!(reached > 0);
 }
 
-/// Somebody looks for children with a handle that he has had for a while.
+/// A search for children uses an old handle.
 #[test]
 fn a_table_that_was_emptied_is_told_and_one_that_was_loaded_is_found() {
     let (_disk, db) = family();

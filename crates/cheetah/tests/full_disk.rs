@@ -1,8 +1,8 @@
-//! A disk that fills up, at every size around the limits: each way out of it works, at once or when
-//! the background has worked for a while, and no power cut meanwhile takes anything, or keeps the
-//! database from opening on that disk.
+//! A disk that fills up, at every size around the limits: each way to free space works, at once or
+//! after some background work. A power cut meanwhile loses no acknowledged change, and the database
+//! opens on the full disk.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -17,15 +17,15 @@ use support::workload::{verify, Contents, Version};
 use support::{delete, insert, spec, Row, Rows};
 
 const KIB: u64 = 1 << 10;
-/// Rows of the table that stays, and of a transaction.
+/// Rows of the table that is kept, and of a transaction.
 const KEPT_ROWS: u64 = 30;
 const TRANSACTION_ROWS: u64 = 4;
-/// Refused transactions after which a disk is full.
+/// The number of refused transactions after which the disk counts as full.
 const REFUSALS: u64 = 20;
-/// Steps of the background, of 20 ms each, within which space has to be there: ten seconds.
+/// The number of background steps, of 20 ms each, within which space must be freed: ten seconds.
 const STEPS_MAX: u64 = 500;
 const STEP_NS: u64 = 20_000_000;
-/// So few transactions fit at least; otherwise there is nothing to give back.
+/// At least this many transactions must fit; otherwise there is no space to free.
 const GROWTH_MIN: u64 = 5;
 
 /// A database on a full disk, and its expected contents.
@@ -39,7 +39,7 @@ struct World<'d> {
     next_key: u64,
 }
 
-/// Or what did not work.
+/// The result, or the operation that failed.
 type Tried<T> = std::result::Result<T, String>;
 
 impl<'d> World<'d> {
@@ -57,7 +57,7 @@ impl<'d> World<'d> {
         self.db.run_background().map(drop)
     }
 
-    /// Repeats something that is refused until it is not.
+    /// Repeats an operation until it is no longer refused.
     fn soon(&mut self, what: &str, mut work: impl FnMut(&mut Self) -> Result<()>) -> Tried<()> {
         for _ in 0..STEPS_MAX {
             match work(self) {
@@ -68,13 +68,13 @@ impl<'d> World<'d> {
         work(self).map_err(|error| format!("{what}: {error}; {:?}", self.db.background_errors()))
     }
 
-    /// The contents are the newest version; to be called before the commit, which may be durable
-    /// before it returns.
+    /// Records the contents as the newest version. Call this before the commit, which may be
+    /// durable before it returns.
     fn note_version(&self, contents: Contents) {
         self.versions.borrow_mut().push(Version::of(contents));
     }
 
-    /// A refused change is no version. Any other may be durable all the same.
+    /// Removes the version of a refused change. A change with another error may still be durable.
     fn take_back(&self, error: Error) -> Result<()> {
         if matches!(error, Error::DiskFull(_)) {
             self.versions.borrow_mut().pop();
@@ -86,7 +86,7 @@ impl<'d> World<'d> {
         self.disk.acknowledge(self.versions.borrow().len() as u64 - 1);
     }
 
-    /// A committed transaction that brings rows which do not compress.
+    /// Commits a transaction that inserts incompressible rows.
     fn insert(&mut self, name: &str) -> Result<()> {
         let table = self.db.table(name)?;
         let mut txn = self.db.begin();
@@ -112,7 +112,7 @@ impl<'d> World<'d> {
         Ok(())
     }
 
-    /// A committed transaction that deletes the oldest rows.
+    /// Commits a transaction that deletes the oldest rows.
     fn delete(&mut self, name: &str, count: usize) -> Result<()> {
         let table = self.db.table(name)?;
         let mut txn = self.db.begin();
@@ -135,7 +135,8 @@ impl<'d> World<'d> {
         Ok(())
     }
 
-    /// Inserts until that is refused again and again; how many transactions were not.
+    /// Inserts until transactions are refused repeatedly; returns the number of committed
+    /// transactions.
     fn fill(&mut self, name: &str) -> Tried<u64> {
         let (mut refused, mut count) = (0, 0);
         let text = |error: Error| format!("INSERT into a full disk: {error}");
@@ -175,7 +176,7 @@ impl<'d> World<'d> {
         Ok(())
     }
 
-    /// Fills the disk and leaves it in each way.
+    /// Fills the disk and frees space in each way.
     fn play(&mut self) -> Tried<()> {
         let filled = self.fill("grows")?;
         if filled < GROWTH_MIN {
@@ -198,7 +199,7 @@ impl<'d> World<'d> {
     }
 }
 
-/// A rollback is not refused on a full disk (H3).
+/// A rollback must work on a full disk (H3).
 fn must_roll_back(mut txn: Transaction) -> Result<()> {
     match txn.rollback() {
         Err(full @ Error::DiskFull(_)) => Err(Error::corrupt("a rollback", full.to_string())),
@@ -206,7 +207,7 @@ fn must_roll_back(mut txn: Transaction) -> Result<()> {
     }
 }
 
-/// A disk with two tables, the one with some rows.
+/// A disk with two tables, one of which has some rows.
 fn start() -> (SimDisk, Contents) {
     let disk = SimDisk::new();
     let db = support::open(&disk).unwrap();
@@ -223,7 +224,8 @@ fn start() -> (SimDisk, Contents) {
     (disk, contents)
 }
 
-/// Fills a disk with `free_bytes` of space and leaves it; whether rows were inserted.
+/// Fills a disk with `free_bytes` of space and frees space in each way; returns whether rows were
+/// inserted.
 fn leave(free_bytes: u64) -> Tried<bool> {
     let (disk, contents) = start();
     disk.set_space(Some(disk.used_bytes() + free_bytes));
@@ -258,8 +260,8 @@ fn h3_a_disk_on_which_changed_pages_are_promised_no_space_is_a_trap() {
     assert!(traps.filter(is_full).count() > 0);
 }
 
-/// Cuts power in the middle of all that, before an operation of this number. Every image has what
-/// was acknowledged, opens on the full disk, and lets rows be deleted.
+/// Cuts power during [`World::play`], before the operation with this number. Every image has the
+/// acknowledged changes, opens on the full disk, and allows deletes.
 fn cut_power(free_bytes: u64, at: u64) -> Tried<()> {
     let (disk, contents) = start();
     let space = disk.used_bytes() + free_bytes;
@@ -267,7 +269,7 @@ fn cut_power(free_bytes: u64, at: u64) -> Tried<()> {
     disk.power_cut_at(disk.operations() + at);
     let versions = RefCell::default();
     if let Ok(mut world) = World::open(&disk, contents, &versions) {
-        // The power is gone before it is done, or it is done.
+        // The workload ends with the power cut, or completes.
         let _ = world.play();
         std::mem::forget(world);
     }

@@ -1,7 +1,7 @@
-//! Full-text indexes: words are found as their rows are, whatever becomes of transactions,
-//! definitions and power (docs/developers/decisions/0047-full-text.md).
+//! Full-text indexes: words are found exactly when their rows are visible, whatever happens to
+//! transactions, definitions and power (docs/developers/decisions/0047-full-text.md).
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -31,8 +31,8 @@ fn some_rows() -> (Db, Arc<Table>) {
     (db, table)
 }
 
-/// Loads the rows of an empty table, and their words, for the commit of one transaction; `false` if
-/// somebody has written it already.
+/// Loads rows and their words into an empty table in one transaction. Returns `false` if another
+/// transaction has already written the table.
 fn load(db: &Db, table: &Arc<Table>, rows: &BTreeMap<u64, String>) -> bool {
     let (mut txn, indexes) = (db.begin(), postings(db, table));
     let Some(mut to) = txn.begin_load_to_commit(table).unwrap() else { return false };
@@ -56,7 +56,7 @@ fn load(db: &Db, table: &Arc<Table>, rows: &BTreeMap<u64, String>) -> bool {
     true
 }
 
-/// Gives a table the full-text indexes of those positions, and then new ones.
+/// Keeps the table's full-text indexes at these positions, and adds new ones.
 fn alter(db: &Db, name: &str, kept: &[usize], new: &[String], rows: &BTreeMap<u64, String>) {
     let table = db.table(name).unwrap();
     let mut fulltext: Vec<_> =
@@ -85,7 +85,7 @@ fn altered(name: &str, from: FulltextFrom) -> AlteredFulltext {
     AlteredFulltext { name: name.into(), extra: b"rules".to_vec(), from }
 }
 
-/// Tables: the names of their indexes, and the texts of their rows.
+/// The tables by name, with the names of their indexes and the texts of their rows.
 #[derive(Clone, Default, Debug)]
 struct Model {
     tables: BTreeMap<String, (Vec<String>, BTreeMap<u64, String>)>,
@@ -126,7 +126,7 @@ impl Model {
                 }
             }
         }
-        // It finds its own words before others do.
+        // The transaction finds its own words before other transactions do.
         let all = WORDS.join(" ");
         if !table.fulltext().is_empty() {
             assert_eq!(found(&mut txn, &table, 0, &all).unwrap(), keys_with(rows, &all));
@@ -179,7 +179,7 @@ impl steps::Model for Model {
         }
     }
 
-    /// Whether the database has those indexes and words, and no postings of anything else.
+    /// Checks that the database has these indexes and words, and no other postings.
     fn check(&self, db: &Db) -> std::result::Result<(), String> {
         let names = db.table_names();
         let (hidden, seen): (Vec<_>, Vec<_>) = names.iter().partition(|name| name.starts_with('#'));
@@ -298,8 +298,9 @@ fn a_snapshot_finds_the_words_of_its_rows() {
     assert_eq!(found(&mut db.begin(), &table, 0, "ant cat").unwrap(), [1, 2]);
 }
 
-/// Others change the words of a row, and bring one, after a snapshot that then changes both rows
-/// without their words. It sees the rows as they are now, so it must find them so.
+/// After a snapshot was taken, another transaction changes the words of a row and inserts a row;
+/// then the snapshot's transaction changes both rows, but not their words. It sees the rows'
+/// current content, so its searches must match that content.
 #[test]
 fn a_snapshot_finds_rows_that_it_has_changed_as_they_are_now() {
     let (db, table) = some_rows();
@@ -367,12 +368,12 @@ fn a_row_that_has_changed_since_the_search_is_looked_at_again() {
     }
     assert!(rank(&mut first, &mut before, 2).is_some());
     assert_eq!(rank(&mut first, &mut before, 1), None);
-    // The second search is the one that counts, for what the transaction changes too.
+    // The result of the second search applies, also for the transaction's own changes.
     change(&db, &mut first, &table, 2, ("ant", "cat"));
     assert!(rank(&mut first, &mut before, 2).is_some());
 }
 
-/// Reads what a search has found, while another transaction changes row 1 and removes row 2.
+/// Reads the rows that a search found, while another transaction changes row 1 and deletes row 2.
 #[test]
 fn rows_that_match_no_more_are_passed_over() {
     let (db, table) = some_rows();
@@ -430,7 +431,7 @@ fn m2_words_are_refused_to_snapshots_that_are_older() {
     assert_eq!(found(&mut db.begin(), &altered, 1, "ant").unwrap(), [1, 2]);
     {
         let bug = plant("full text: show words to older snapshots");
-        // Their table is younger, too.
+        // The table of the postings is also newer than the snapshot.
         let _table_is_shown = plant("create: show the table to older snapshots");
         alter(&db, "db/a", &[0, 1], &["third".into()], &rows);
         let altered = db.table("db/a").unwrap();

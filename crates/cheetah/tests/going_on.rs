@@ -1,8 +1,8 @@
-//! After an error: a device fails once or for a while in a rollback, a commit or a statement, and
-//! the engine goes on. Nobody ever sees what is half rolled back, every table can be used again
-//! once the device works, and the next startup finds what was promised.
+//! Errors of the device, once or for a while, in a rollback, a commit or a statement: the engine
+//! continues. No transaction ever sees a partial rollback, every table is usable once the device
+//! works again, and the next startup finds all acknowledged changes.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -13,9 +13,9 @@ use cheetah_io::sim::{Fault, Op, SimClock, SimDisk};
 use std::sync::Arc;
 use support::*;
 
-/// Rows of the table: more than the pool holds, so that taking changes back reads.
+/// Rows of the table: more than the pool holds, so that a rollback reads pages.
 const ROWS: u64 = 900;
-/// Longer than the engine rests before it tries again.
+/// Longer than the engine waits before it retries.
 const A_WHILE_NS: u64 = 2_000_000_000;
 
 struct World {
@@ -27,7 +27,7 @@ struct World {
 }
 
 impl World {
-    /// A table with rows, of which every sixtieth has a large value.
+    /// A table with rows; every sixtieth row has a large value.
     fn new() -> Self {
         Self::with(&Config::tiny())
     }
@@ -46,8 +46,8 @@ impl World {
         Self { disk, clock, db, table, rows }
     }
 
-    /// Gives rows other numbers, texts or keys, or takes them away; returns the rows of the table
-    /// then.
+    /// Changes numbers, texts or keys of rows, or deletes rows; returns the resulting rows of the
+    /// table.
     fn change(&self, txn: &mut Transaction, keys: impl Iterator<Item = u64>) -> Rows {
         let mut rows = self.rows.clone();
         for key in keys {
@@ -70,7 +70,7 @@ impl World {
         txn.lock_table(&self.table, mode).map(|()| txn)
     }
 
-    /// The device works again: the background finishes what is left.
+    /// Repairs the device: the background then finishes the remaining work.
     fn recover(&self) {
         self.disk.clear_faults();
         self.clock.advance_ns(A_WHILE_NS);
@@ -81,8 +81,8 @@ impl World {
         self.db.status().into_iter().find(|(other, _)| *other == name).unwrap().1
     }
 
-    /// The table has these rows, other transactions can change it, and so it is after closing and
-    /// startup.
+    /// Checks that the table has these rows and can be changed by other transactions, also after
+    /// closing and reopening the database.
     fn expect(self, rows: &Rows, what: &str) {
         assert_eq!(self.db.stopped(), None, "{what}");
         let mut txn =
@@ -128,7 +128,10 @@ fn a_rollback_that_fails_keeps_its_tables_locked_until_the_background_has_finish
     txn.commit().unwrap();
     drop(txn);
     let error = world.locks_at_once(LockMode::Shared).unwrap_err();
-    assert!(matches!(error, Error::RollbackUnfinished { .. }), "whoever waits is told why: {error}");
+    assert!(
+        matches!(error, Error::RollbackUnfinished { .. }),
+        "a waiting transaction gets the reason: {error}"
+    );
     assert_eq!(world.status("rollbacks_unfinished"), 1);
     world.clock.advance_ns(A_WHILE_NS);
     assert!(world.db.run_background().is_err());
@@ -160,11 +163,11 @@ fn whoever_waits_for_somebody_else_is_not_told_of_a_rollback_that_fails() {
 #[test]
 fn a_rollback_that_fails_until_the_end_is_finished_by_the_next_startup() {
     for closes in [false, true] {
-        // With what waits in memory, closing would have to read pages.
+        // With buffered changes in memory, closing would have to read pages.
         let world = World::with(&Config { buffers_changes: !closes, ..Config::tiny() });
         let mut txn = world.db.begin();
         world.change(&mut txn, 0..ROWS);
-        // Of the pages only: closing may have to merge the page map, which it reads.
+        // Only reads of pages fail: closing may have to read and merge the page map.
         world.disk.inject(Fault::on(Op::Read).path("seg/").after(20).forever());
         assert!(txn.rollback().is_err());
         drop(txn);
@@ -251,8 +254,8 @@ fn a_commit_that_meets_an_error_while_tidying_up_is_a_commit() {
         world.clock.advance_ns(A_WHILE_NS);
         let _ = world.db.run_background();
     }
-    assert_eq!(world.status("transactions_to_purge"), 1, "large values are left to free");
-    assert_eq!(world.status("dropped_trees"), 0, "which keeps nothing else from being freed");
+    assert_eq!(world.status("transactions_to_purge"), 1, "large values still have to be freed");
+    assert_eq!(world.status("dropped_trees"), 0, "other space is freed all the same");
     world.recover();
     assert_eq!(world.status("transactions_to_purge"), 0);
     world.expect(&rows, "committed");
@@ -281,8 +284,8 @@ fn a_delete_that_fills_the_disk_is_refused_and_is_rolled_back_when_there_is_spac
     assert!(refused > 0);
 }
 
-/// Frees are not logged, so only a checkpoint after the last of them gives the space of a dropped
-/// table back.
+/// Frees are not logged, so only a checkpoint after the last free returns the space of a dropped
+/// table.
 #[test]
 fn an_idle_database_gives_the_space_of_a_dropped_table_back() {
     let World { disk, clock, db: idle, table, .. } = World::new();
@@ -304,8 +307,8 @@ fn an_idle_database_gives_the_space_of_a_dropped_table_back() {
     assert!(disk.calls() - before < 20, "an idle database stays idle: {}", disk.calls() - before);
 }
 
-/// One read or write fails, at every moment there is: of a rollback, of a statement that is rolled
-/// back, of a commit, and of the statements themselves.
+/// A single read or write fails, at every moment of a rollback, of a statement's rollback, of a
+/// commit, and of the statements themselves.
 #[test]
 fn after_any_single_failure_the_engine_goes_on_with_what_was_promised() {
     let mut unfinished = 0;
@@ -368,7 +371,7 @@ fn a_row_operation_that_fails_at_any_moment_has_changed_nothing() {
         }
         txn.commit().unwrap();
         world.disk.clear_faults();
-        // The log tells the same.
+        // Redo of the log gives the same rows.
         let left = world.disk.crash(cheetah_io::sim::CrashPolicy::SyncedOnly, at);
         reopened(&left, &rows, &what);
         world.expect(&rows, &what);

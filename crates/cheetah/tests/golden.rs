@@ -1,13 +1,13 @@
-//! The formats on disk stay what they are: bytes of this version, kept in `tests/golden/v4`, are
-//! read by every later one, and are what it writes until a version number is raised. Those of the
-//! versions before are in `tests/golden/v1` to `v3`: a database that was not closed, of version 1
-//! one that was, and the bytes of every format.
+//! The formats on disk do not change: every later version reads the bytes of this version, which
+//! are in `tests/golden/v4`, and writes the same bytes until a version number is raised. The files
+//! of earlier versions are in `tests/golden/v1` to `v3`. Each folder has a database that was not
+//! closed and the bytes of every format; `v1` also has a closed database.
 //!
-//! `CHEETAH_BLESS=1 cargo test -p cheetah --test golden -- --test-threads=1` writes the files of
-//! this version anew. Do that when a format has got a new version (then into a folder of its own,
-//! and the old one stays), never to make a test pass.
+//! `CHEETAH_BLESS=1 cargo test -p cheetah --test golden -- --test-threads=1` rewrites the files of
+//! this version. Do this only when a format gets a new version (in a new folder; keep the old one),
+//! never to make a test pass.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod common;
 mod support;
@@ -55,8 +55,8 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Every format with the bytes that are written for its samples. The output of compression
-/// libraries is left out: another version of theirs may find a shorter form of the same.
+/// Every format with the bytes that are written for its samples. Output of compression libraries is
+/// left out, because another version of a library may compress differently.
 fn written() -> Vec<(&'static str, Vec<Vec<u8>>)> {
     let pages = samples::pages().iter().map(|page| page.to_vec()).collect();
     vec![
@@ -104,11 +104,15 @@ fn every_format_is_written_as_by_the_version_that_introduced_it() {
             number + 1
         );
     }
-    assert_eq!(text.lines().count(), golden.lines().count(), "formats come and go with a version");
+    assert_eq!(
+        text.lines().count(),
+        golden.lines().count(),
+        "formats are added and removed only with a version"
+    );
 }
 
-/// Image format 2 and state format 3, which are written where there are dictionaries. Of what is
-/// compressed beside one only the reading is fixed.
+/// Image format 2 and state format 3, which are written when there are dictionaries. For data
+/// compressed with a dictionary only decoding is fixed.
 #[test]
 fn images_and_states_with_dictionaries_are_read_and_written_as_when_they_came() {
     let path = folder(NOW).with_file_name("dictionaries.txt");
@@ -150,14 +154,14 @@ fn images_and_states_with_dictionaries_are_read_and_written_as_when_they_came() 
     assert_eq!(state, samples::state_with_dictionaries());
 }
 
-/// The formats that version 2 writes in another way: the state of an epoch, and undo records, which
-/// only a state leads to; and those that version 1 did not write.
+/// The formats that version 2 changed: the epoch state, undo records, which are found only through
+/// a state, and formats that version 1 did not write.
 const CHANGED_IN_2: [&str; 3] = ["epoch state", "undo record", "prepare record"];
-/// The formats that version 3 writes in another way: catalog rows, a record of changed definitions
-/// in the log, and for that the headers of its files.
+/// The formats that version 3 changed: catalog rows, and a log record of changed definitions, which
+/// also changed the headers of log files.
 const CHANGED_IN_3: [&str; 4] = ["catalog row", "log record", "log frame", "file header"];
-/// The formats that version 4 writes in another way: catalog rows of tables whose rows may have
-/// several row-format versions.
+/// The formats that version 4 changed: catalog rows of tables whose rows may have several
+/// row-format versions.
 const CHANGED_IN_4: [&str; 1] = ["catalog row"];
 
 #[test]
@@ -202,8 +206,8 @@ fn a_rename_with_constraints_is_logged_as_when_it_came() {
     assert!(matches!(decoded, LogRecord::RenameWithConstraints(changed) if changed.len() == 2));
 }
 
-/// State format 4 and change files, which are written where changes wait for leaves; of their
-/// parity place, length, and first bytes.
+/// State format 4 and change files, which are written when changes wait for leaves; for the parity,
+/// its offset, length, and first bytes.
 #[test]
 fn change_files_and_the_states_that_list_them_are_written_as_when_they_came() {
     let path = folder(NOW).with_file_name("change_files.txt");
@@ -223,7 +227,7 @@ fn change_files_and_the_states_that_list_them_are_written_as_when_they_came() {
 }
 
 /// Image format 3, log format 3, change file format 2, catalog row format 6, and CONTROL with names
-/// of keys: the formats that are written where something is encrypted.
+/// of keys: the formats that are written when something is encrypted.
 #[test]
 fn what_is_closed_is_written_as_when_it_came_and_opened() {
     let path = folder(NOW).with_file_name("encryption.txt");
@@ -256,7 +260,8 @@ fn what_is_closed_is_written_as_when_it_came_and_opened() {
     assert_eq!(row.encryption.key_id, 5);
 }
 
-/// Catalog row format 7, which is that of one table, and the layout of its rows, version 1.
+/// Catalog row format 7, which only one table has, and version 1 of the layout of that table's
+/// rows.
 #[test]
 fn removed_words_are_written_as_when_they_came() {
     let path = folder(NOW).with_file_name("removed_words.txt");
@@ -297,8 +302,7 @@ fn unhex(text: &str) -> Vec<u8> {
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
 }
 
-/// The states of epochs that version 1 has written: one with transactions, and one of an empty
-/// database.
+/// Epoch states written by version 1: one with transactions, and one of an empty database.
 fn old_states() -> Vec<Vec<u8>> {
     read_written(1).lines().filter_map(|line| line.strip_prefix("epoch state: ")).map(unhex).collect()
 }
@@ -320,7 +324,7 @@ fn assert_unfinished(result: Result<(), Error>, transactions: usize) {
     assert!(text.contains(&format!("{transactions} transactions")), "{text}");
 }
 
-/// The tables of the database, by name, with how they are compressed.
+/// The tables of the database by name, with their compression.
 const TABLES: [(&str, Compression); 3] = [
     ("plain", Compression { codec: Codec::None, level: 0 }),
     ("lz4", Compression { codec: Codec::Lz4, level: 1 }),
@@ -333,7 +337,7 @@ fn contents() -> Contents {
     TABLES.iter().zip([0, 1000, 2000]).map(|((name, _), first)| ((*name).to_owned(), rows(first))).collect()
 }
 
-/// Changes the definition of a table: its indexes change their names and are called back.
+/// Changes the definition of a table: renames its indexes, and renames them back.
 fn rename_indexes(db: &Db, name: &str) {
     for end in ["2", ""] {
         let table = db.table(name).unwrap();
@@ -352,7 +356,7 @@ fn rename_indexes(db: &Db, name: &str) {
     }
 }
 
-/// Changes the columns of a table: one comes in front, and goes again.
+/// Changes the columns of a table: adds a first column, and drops it again.
 fn change_columns(db: &Db, name: &str) {
     let now = db.table(name).unwrap().row_format().clone();
     let wider = RowFormatVersion { fixed: vec![4, 8], ..now.clone() };
@@ -379,9 +383,8 @@ fn change_columns(db: &Db, name: &str) {
     }
 }
 
-/// A database that has everything: pages of all kinds, images of all codecs, a log to be replayed
-/// with every kind of record, a transaction to be rolled back, a dropped table whose pages are not
-/// free yet.
+/// A database with pages of all kinds, images of all codecs, a log to be replayed with every kind
+/// of record, a transaction to be rolled back, and a dropped table whose pages are not freed yet.
 fn create() -> SimDisk {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
@@ -419,14 +422,14 @@ fn create() -> SimDisk {
     db.table("lz4").unwrap().advance_auto_increment(77);
     insert(&mut txn, &db.table("lz4").unwrap(), 6000, &Row::new(6000, 5)).unwrap();
     delete(&mut txn, &db.table("lz4").unwrap(), 6000, &Row::new(6000, 5)).unwrap();
-    // Makes all of the log durable, that of the loser too.
+    // Makes the entire log durable, including that of the loser.
     txn.commit().unwrap();
     std::mem::forget(loser);
     disk.crash(CrashPolicy::Everything, 1)
 }
 
-/// The files of a database of that version, as they were left without closing (`database`) or by
-/// closing (`closed`).
+/// The files of a database of this version that was not closed (`database`) or was closed
+/// (`closed`).
 fn files(version: u32, name: &str) -> Vec<(String, PathBuf)> {
     let root = folder(version).join(name);
     let list = |folder: &str| {
@@ -443,7 +446,7 @@ fn files(version: u32, name: &str) -> Vec<(String, PathBuf)> {
     folders.flat_map(list).collect()
 }
 
-/// A database of that version on a simulated disk.
+/// A database of this version on a simulated disk.
 fn golden(version: u32, name: &str) -> SimDisk {
     let disk = SimDisk::new();
     ["seg", "wal", "chg"].into_iter().for_each(|folder| disk.create_dir(folder).unwrap());
@@ -492,7 +495,8 @@ fn databases_of_all_versions_open_with_exactly_their_contents() {
     assert!(bytes < 900 << 10, "{bytes}");
 }
 
-/// A table of which changes waited for their leaves when its database was left, and its rows.
+/// A database that was not closed, with a table whose changes waited for their leaves, and the
+/// table's rows.
 fn create_with_waiting_changes() -> (SimDisk, Rows) {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
@@ -552,8 +556,7 @@ fn the_program_that_wrote_the_database_still_writes_one_like_it() {
     assert_contents(&open(&disk).unwrap());
 }
 
-/// Opens and reads everything of a database in which `change` has been done to the file of that
-/// name.
+/// Applies `change` to the file with this name, and opens and reads the entire database.
 fn read_all(name: &str, change: impl FnOnce(&mut Vec<u8>)) -> Result<(), Error> {
     let disk = golden(NOW, "database");
     let path = disk.paths().into_iter().rfind(|path| path.starts_with(name)).unwrap();
@@ -567,8 +570,8 @@ fn read_all(name: &str, change: impl FnOnce(&mut Vec<u8>)) -> Result<(), Error> 
     Ok(())
 }
 
-/// Sets the version at `at` of a block at the start of a file, and makes the block's checksum
-/// right.
+/// Sets the version at offset `at` of the block at the start of a file, and repairs the block's
+/// checksum.
 fn raise(bytes: &mut [u8], at: usize, block_bytes: usize) {
     let mut block = bytes[..block_bytes].to_vec();
     block[at] = 9;

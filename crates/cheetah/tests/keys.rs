@@ -1,7 +1,7 @@
 //! Disabled indexes and power cuts: at any moment the table has all its rows, each index is
-//! disabled or fits them, and disabled ones can be enabled.
+//! disabled or matches the rows, and disabled indexes can be enabled.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -14,7 +14,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 use support::*;
 
-/// The index that is not unique, and that which is.
+/// The non-unique and the unique index.
 const NAME: usize = 1;
 const NUMBER: usize = 2;
 const ROWS: u64 = 60;
@@ -30,7 +30,7 @@ fn entries_of(_: &[u8], stored: &[u8], entries: &mut Vec<ExpectedEntry>) -> Resu
     Ok(())
 }
 
-/// A database with a table of some rows, of which nothing is left to purge.
+/// A database with a table of some rows and no records to purge.
 fn start() -> SimDisk {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
@@ -42,7 +42,8 @@ fn start() -> SimDisk {
     disk
 }
 
-/// Step number `step` of the changes: some rows come, some change, with another name, and some go.
+/// Step number `step` of the changes: inserts some rows, changes the names of some, and deletes
+/// some.
 fn change(txn: &mut Transaction, table: &Arc<Table>, step: u64) {
     let at = step * 5;
     (0..8).for_each(|no| insert(txn, table, 1000 * step + no, &row(1000 * step + no)).unwrap());
@@ -52,7 +53,7 @@ fn change(txn: &mut Transaction, table: &Arc<Table>, step: u64) {
     txn.commit().unwrap();
 }
 
-/// The rows after that many steps.
+/// The rows after `steps` steps.
 fn rows(steps: u64) -> Rows {
     let mut rows: Rows = (0..ROWS).map(|no| (no, row(no))).collect();
     for step in 1..=steps {
@@ -66,8 +67,8 @@ fn rows(steps: u64) -> Rows {
     rows
 }
 
-/// As a dump in the middle of other work; the old rows of a step are still to be purged when the
-/// next step begins.
+/// Loads rows like a dump, in the middle of other work; the old rows of a step are not yet purged
+/// when the next step begins.
 fn workload(disk: &SimDisk) {
     let db = open(disk).unwrap();
     let table = db.table("t").unwrap();
@@ -90,7 +91,7 @@ fn workload(disk: &SimDisk) {
     db.checkpoint().unwrap();
 }
 
-/// Rows of the table, when CHECK finds nothing and those by name are the same.
+/// The rows of the table, if CHECK finds no fault and the index by name has the same rows.
 fn contents(db: &Db) -> std::result::Result<Rows, String> {
     let text = |error: Error| error.to_string();
     let table = db.table("t").map_err(text)?;
@@ -150,7 +151,7 @@ fn judge(image: &SimDisk, acknowledged: u64) -> std::result::Result<(), String> 
     let dropped = db.status().into_iter().find(|(name, _)| *name == "dropped_trees");
     match (dropped, db.pages_without_owner()) {
         (Some((_, 0)), 0) => Ok(()),
-        left => Err(format!("dropped trees and pages without owner: {left:?}")),
+        left => Err(format!("leftover dropped trees and pages without owner: {left:?}")),
     }
 }
 
@@ -179,7 +180,7 @@ fn a_table_with_disabled_indexes_is_right_after_every_power_cut() {
     explore_keys().unwrap();
 }
 
-/// Plants a bug; the exploration must find something.
+/// Plants a bug, which the exploration must detect.
 fn caught(name: &'static str) {
     let bug = plant(name);
     let found =
@@ -236,15 +237,15 @@ fn indexes_are_disabled_and_enabled_by_who_has_the_table_alone() {
     let table = txn.disable_indexes(&table, &[0, NAME, NUMBER]).unwrap();
     txn.commit().unwrap();
     assert_eq!([0, NAME, NUMBER].map(|no| table.is_disabled(no)), [false, true, false]);
-    // Rows are refused for unique keys as ever.
+    // Duplicates of unique keys are refused as before.
     assert!(matches!(
         insert(&mut txn, &table, 7000, &row(5000)),
         Err(Error::DuplicateKey { index_no: NUMBER, .. })
     ));
     txn.rollback().unwrap();
-    assert!(Arc::ptr_eq(&txn.disable_indexes(&table, &[NAME]).unwrap(), &table), "it is so already");
+    assert!(Arc::ptr_eq(&txn.disable_indexes(&table, &[NAME]).unwrap(), &table), "nothing to change");
     txn.commit().unwrap();
-    // A snapshot from before is refused the new index, which has newest rows only.
+    // An older snapshot is refused the new index, which has only the newest rows.
     other.take_snapshot().unwrap();
     let table = txn.enable_indexes(&table, &mut entries_of).unwrap();
     txn.commit().unwrap();
@@ -256,8 +257,8 @@ fn indexes_are_disabled_and_enabled_by_who_has_the_table_alone() {
     assert_eq!(contents(&db).unwrap().len() as u64, ROWS + 1);
 }
 
-/// Whether the indexes of the table are left as they are, without a wait; otherwise which rows were
-/// overlooked.
+/// Checks that the indexes of the table are left unchanged, without a wait; the error names the
+/// rows that were overlooked.
 fn left_alone(db: &Db, rows: &'static str) -> std::result::Result<(), &'static str> {
     let (table, mut txn) = (db.table("t").unwrap(), db.begin());
     txn.set_lock_wait(0);
@@ -267,28 +268,29 @@ fn left_alone(db: &Db, rows: &'static str) -> std::result::Result<(), &'static s
     untouched.then_some(()).ok_or(rows)
 }
 
-/// Rows that are committed, or not yet; that are deleted, but not for good, or not for everybody.
+/// Tables with rows that are committed, or uncommitted; or deleted, but not yet committed, or still
+/// visible to a snapshot.
 fn only_empty_tables_lose_their_indexes() -> std::result::Result<(), &'static str> {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
     let mut txn = db.begin();
     insert(&mut txn, &table, 1, &row(1)).unwrap();
-    left_alone(&db, "one that is not committed")?;
+    left_alone(&db, "an uncommitted row")?;
     txn.commit().unwrap();
-    left_alone(&db, "one that is there")?;
+    left_alone(&db, "a committed row")?;
     let mut old = db.begin();
     old.take_snapshot().unwrap();
     delete(&mut txn, &table, 1, &row(1)).unwrap();
-    left_alone(&db, "one that may come back")?;
+    left_alone(&db, "a row whose delete may be rolled back")?;
     txn.commit().unwrap();
     while db.run_background().unwrap() {}
-    left_alone(&db, "one of an older snapshot")?;
+    left_alone(&db, "a row of an older snapshot")?;
     assert_eq!(old.count(&table).unwrap(), Some(1));
     old.commit().unwrap();
     while db.run_background().unwrap() {}
     let disabled = txn.disable_indexes_if_empty(&table, &[NAME]).unwrap();
-    assert!(disabled.expect("nobody has rows").is_disabled(NAME));
+    assert!(disabled.expect("no snapshot sees rows").is_disabled(NAME));
     txn.commit().unwrap();
     Ok(())
 }

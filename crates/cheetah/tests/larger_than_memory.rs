@@ -1,7 +1,7 @@
-//! Tables larger than memory: the guarantees for a statement, and its costs, when the leaves it
-//! needs are not in memory; with bugs planted against them.
+//! Tables larger than memory: the guarantees and the costs of a statement whose leaves are not in
+//! memory, with planted bugs that break them.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -16,19 +16,19 @@ use support::*;
 
 const ROWS: u64 = 3000;
 const POOL_BYTES: u64 = 192 << 10;
-/// For tests in which writers, which keep some frames free, must not need most frames.
+/// For tests in which the frames that writers keep free must be a small part of all frames.
 const MANY_ROWS: u64 = 10_000;
 const LARGE_POOL_BYTES: u64 = 512 << 10;
 const BATCH: u64 = 200;
 
-/// The row of a key, with a name of its own, of which the last letter changes.
+/// The row of a key, with a unique name, whose last letter changes.
 fn row_of(key: u64, letter: u8) -> Row {
     let mut name = format!("{:08x}", (key as u32).wrapping_mul(2_654_435_761)).into_bytes();
     name.push(letter);
     Row { number: key, name, text: vec![b'x'; 30] }
 }
 
-/// A database that is several times as large as its memory, at rest.
+/// An idle database that is several times as large as its memory.
 fn filled(rows: u64, buffer_pool_bytes: u64) -> (Db, Arc<Table>) {
     filled_on(&SimDisk::new(), rows, buffer_pool_bytes)
 }
@@ -61,13 +61,13 @@ fn status(db: &Db, name: &str) -> u64 {
     db.status().into_iter().find(|entry| entry.0 == name).unwrap().1
 }
 
-/// Keys all over the table, few of one leaf.
+/// Keys all over the table, with few in one leaf.
 fn keys(count: u64, rows: u64) -> impl Iterator<Item = u64> {
     (0..count).map(move |number| number * 1009 % rows)
 }
 
-/// Gives rows another name; the old one is said to be another than it is. Returns how often the
-/// background tells of an entry that is missing, and the findings of CHECK.
+/// Renames rows, with a wrong old name. Returns the number of missing entries that the background
+/// reports, and the number of findings of CHECK.
 fn wrong_old_entries() -> (usize, usize) {
     let (db, table) = filled(ROWS, POOL_BYTES);
     let mut accepted = 0;
@@ -75,13 +75,13 @@ fn wrong_old_entries() -> (usize, usize) {
         let mut txn = db.begin();
         let (wrong, new) = (row_of(key, b'q'), row_of(key, b'b'));
         match update(&mut txn, &table, key, &wrong, key, &new) {
-            // The leaf was in memory: it was looked at.
+            // The leaf was in memory, so the entry was looked up.
             Err(error) => assert!(error.to_string().contains("is missing"), "{error}"),
             Ok(()) => accepted += 1,
         }
         txn.commit().unwrap();
     }
-    assert!(accepted > 20, "{accepted} marks were left unseen");
+    assert!(accepted > 20, "{accepted} marks were accepted without a lookup");
     assert_eq!(db.stopped(), None);
     let findings = check(&db, &table).unwrap().map_or_else(|findings| findings.len(), |_| 0);
     (db.background_errors().len(), findings)
@@ -96,8 +96,8 @@ fn b8_an_entry_that_is_missing_is_told_of_when_its_mark_meets_the_leaf() {
     assert!(bug.reached_count() > 0);
 }
 
-/// Looks into images for each update of a name, while a transaction is open that is older than all
-/// others.
+/// The number of image lookups per update of a name, while a transaction is open that is older than
+/// all others.
 fn looks_beside_an_idle_writer() -> f64 {
     const UPDATES: u64 = 300;
     let (db, table) = filled(MANY_ROWS, LARGE_POOL_BYTES);
@@ -126,10 +126,10 @@ fn b17_an_idle_writer_keeps_nobody_from_leaving_entries_unseen() {
     let looks = looks_beside_an_idle_writer();
     let bug = plant("blind: wait for all older transactions");
     let others = looks_beside_an_idle_writer();
-    assert!(bug.reached_count() > 0 && others > looks + 0.3, "{looks}, {others} looks an update");
+    assert!(bug.reached_count() > 0 && others > looks + 0.3, "{looks}, {others} lookups per update");
 }
 
-/// Pages that are made of images while rows are locked by their keys, for each of them.
+/// The number of images decoded into pages per row, while rows are locked by their keys.
 fn pages_decoded_for_locked_rows() -> f64 {
     const LOCKED: u64 = 300;
     let (db, table) = filled(MANY_ROWS, LARGE_POOL_BYTES);
@@ -141,7 +141,7 @@ fn pages_decoded_for_locked_rows() -> f64 {
         drop(cursor);
         txn.commit().unwrap();
     };
-    // Brings the pages above the leaves to memory.
+    // Reads the pages above the leaves into memory.
     keys(2 * LOCKED, MANY_ROWS).for_each(lock);
     let decodes = || db.image_work(false).iter().map(|(_, work)| work.decodes).sum::<u64>();
     let before = decodes();
@@ -154,13 +154,14 @@ fn b18_a_row_that_is_locked_by_its_key_is_judged_without_its_leaf() {
     let decoded = pages_decoded_for_locked_rows();
     let bug = plant("scan: read the leaf of a row that is sought by its key");
     let more = pages_decoded_for_locked_rows();
-    // In so little memory many leaves are wanted again soon, and get a frame.
+    // With so little memory many leaves are requested again soon, and get a frame.
     let is_read_for_each = more > 0.9 && more > decoded + 0.2;
-    assert!(bug.reached_count() > 0 && is_read_for_each, "{decoded}, {more} pages a row");
+    assert!(bug.reached_count() > 0 && is_read_for_each, "{decoded}, {more} pages per row");
 }
 
-/// Gives rows longer names while the device does not read: for a leaf of the index, which has the
-/// old name and the new one, two changes are to wait at once. Whether that stops the engine.
+/// Gives rows longer names while reads of the device fail: for a leaf of the index that has both
+/// the old and the new name, two changes have to wait at once. Returns whether this stops the
+/// engine.
 fn is_stopped_by_the_device() -> bool {
     let disk = SimDisk::new();
     let (db, table) = filled_on(&disk, MANY_ROWS, 2 * LARGE_POOL_BYTES);
@@ -169,7 +170,7 @@ fn is_stopped_by_the_device() -> bool {
         let (old, mut new) = (row_of(key, b'a'), row_of(key, b'b'));
         new.name.resize(10 + number % 13, b'b');
         let mut txn = db.begin();
-        // The leaf of the row comes to memory when the row is wanted again.
+        // The leaf of the row is read into memory when the row is requested again.
         for _ in 0..2 {
             assert_eq!(read(&mut txn, &table, key).unwrap().as_ref(), Some(&old));
         }
@@ -205,13 +206,13 @@ fn b10_changes_of_one_leaf_find_room_together_before_anything_is_changed() {
 #[test]
 fn b19_what_is_reserved_when_another_place_is_refused_is_given_back() {
     let bug = plant("leaves: keep what was reserved when another place is refused");
-    // A thread that has reserved a leaf, and reads it then, would wait for ever.
+    // A thread that reserves a leaf and then reads it would wait forever.
     let found = catch_unwind(is_stopped_by_the_device).is_err();
     assert!(found && bug.reached_count() > 0);
 }
 
-/// Checks a table of which most rows have been deleted, and lets purge come in the middle. Returns
-/// the findings.
+/// Runs CHECK on a table with mostly deleted rows, and purges in the middle. Returns the number of
+/// findings.
 fn findings_beside_purge() -> usize {
     const KEPT: u64 = 40;
     let (db, table) = filled(ROWS, POOL_BYTES);

@@ -1,7 +1,7 @@
 //! The layers of the engine, as ARCHITECTURE.md draws them: a module imports only from lower ones.
 //!
-//! The test reads the source text, so that a new edge shows up as a failing test and not as a
-//! review comment.
+//! The test reads the source text, so a new dependency fails a test and need not be found in a
+//! review.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ fn rust_files(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The names that directly follow `crate::` in a text without line breaks; `crate::{a, b::{c, d}}`
+/// The names that directly follow `crate::` in code without line breaks; `crate::{a, b::{c, d}}`
 /// gives `a` and `b`.
 fn imported_modules(code: &str) -> Vec<String> {
     let mut names = Vec::new();
@@ -90,7 +90,7 @@ fn a_module_imports_only_from_lower_layers() {
     let mut edges_seen = 0;
     let mut wrong = Vec::new();
     for file in files {
-        let relative = file.strip_prefix(&source).expect("file lies under src");
+        let relative = file.strip_prefix(&source).expect("the file is under src");
         let first = relative.iter().next().expect("a path has a first part").to_string_lossy();
         let module = first.trim_end_matches(".rs").to_string();
         let Some(layer) = layer_of(&module) else {
@@ -111,7 +111,7 @@ fn a_module_imports_only_from_lower_layers() {
     assert!(wrong.is_empty(), "imports against the layers:\n{}", wrong.join("\n"));
 }
 
-/// The words that the code of a layer must not have, as ARCHITECTURE.md says. The pool does not
+/// The words that must not occur in the code of a layer, as ARCHITECTURE.md says. The pool does not
 /// know keys, the tree does not know transactions.
 const UNKNOWN: &[(&str, &[&str])] = &[
     (
@@ -142,19 +142,19 @@ fn a_layer_does_not_know_what_belongs_to_others() {
         assert!(files.len() > 10, "the test no longer finds the files of {layer}");
         for file in files {
             let name =
-                file.strip_prefix(&source).expect("file lies under src").to_string_lossy().into_owned();
+                file.strip_prefix(&source).expect("the file is under src").to_string_lossy().into_owned();
             if name.contains("test") {
                 continue;
             }
             let code = code_of(&file);
             let known = words.iter().filter(|word| code.contains(**word)).collect::<Vec<_>>();
-            assert!(known.is_empty(), "{name} knows of {known:?}, which is for another layer");
+            assert!(known.is_empty(), "{name} uses {known:?}, which belong to another layer");
         }
     }
 }
 
-/// The rooms of the pool, lowest first. A file imports from its own room and from lower ones; from
-/// the others only types that the pool shows to everybody.
+/// The modules of the pool, lowest first. A file imports from its own module and from lower ones;
+/// from higher ones it imports only types that the pool exports.
 const POOL_ROOMS: &[&str] = &[
     "counters",
     "shards",
@@ -180,14 +180,15 @@ fn no_import_inside_the_pool_runs_upward() {
     rust_files(&source.join("pool"), &mut files);
     let (mut seen, mut wrong) = (0, Vec::new());
     for file in files {
-        let name = file.strip_prefix(&source).expect("file lies under src").with_extension("");
+        let name = file.strip_prefix(&source).expect("the file is under src").with_extension("");
         let mut module = name.iter().map(|part| part.to_string_lossy().into_owned()).collect::<Vec<_>>();
         if module.last().is_some_and(|last| last == "mod") {
             module.pop();
         }
         let Some(room) = module.get(1).filter(|room| !room.contains("test")).cloned() else { continue };
         let place = |room: &str| POOL_ROOMS.iter().position(|name| *name == room);
-        let own = place(&room).unwrap_or_else(|| panic!("the room {room} of the pool has no place"));
+        let own =
+            place(&room).unwrap_or_else(|| panic!("the module {room} of the pool is missing in POOL_ROOMS"));
         for path in named_paths(&code_of(&file), &module) {
             let Some(other) = path.get(1).filter(|_| path[0] == "pool").and_then(|room| place(room)) else {
                 continue;
@@ -202,7 +203,7 @@ fn no_import_inside_the_pool_runs_upward() {
     assert!(wrong.is_empty(), "imports that run upward:\n{}", wrong.join("\n"));
 }
 
-/// One object that everything hangs on cannot be read.
+/// Limits the size of the pool's interface, so that it stays readable.
 const POOL_METHODS_MAX: usize = 150;
 
 #[test]
@@ -225,8 +226,8 @@ fn the_pool_has_few_methods() {
     assert!((100..=POOL_METHODS_MAX).contains(&count), "the pool has {count} methods");
 }
 
-/// Those that start threads, as ARCHITECTURE.md says; tests apart, of which `planted.rs` has its
-/// own.
+/// The files that start threads, as ARCHITECTURE.md says, without tests; `planted.rs` has tests of
+/// its own.
 const STARTERS: &[&str] = &[
     "base/planted.rs",
     "db/threads.rs",
@@ -248,7 +249,7 @@ fn threads_are_started_in_few_files() {
     let mut found = Vec::new();
     for file in files {
         let relative =
-            file.strip_prefix(&source).expect("file lies under src").to_string_lossy().into_owned();
+            file.strip_prefix(&source).expect("the file is under src").to_string_lossy().into_owned();
         let text = fs::read_to_string(&file).expect("source is readable");
         let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
         let starts =
@@ -284,10 +285,10 @@ fn only_durable_calls_sync() {
     }
 }
 
-/// Files in a cycle, at most: they import each other in a loop, so that none can be read alone.
+/// The maximum number of files in an import cycle, none of which can be read alone.
 const CYCLE_FILES_MAX: usize = 3;
 
-/// The paths that a `use` names: `a::{b, c::{d, e}}` gives `a::b`, `a::c::d` and `a::c::e`.
+/// The paths in a `use`: `a::{b, c::{d, e}}` gives `a::b`, `a::c::d` and `a::c::e`.
 fn expanded(path: &str) -> Vec<String> {
     let Some((head, rest)) = path.split_once('{') else {
         let name = path.split(" as ").next().unwrap_or_default();
@@ -315,8 +316,8 @@ fn code_of(file: &Path) -> String {
     code.lines().filter(|line| !line.trim_start().starts_with("//")).map(|line| format!("{line}\n")).collect()
 }
 
-/// The paths of this crate that a piece of code names, as modules and items from the root of the
-/// crate, seen from `module`.
+/// The paths of this crate that the code of `module` names, as modules and items from the root of
+/// the crate.
 fn named_paths(code: &str, module: &[String]) -> Vec<Vec<String>> {
     let mut paths = Vec::new();
     for (at, _) in code.match_indices("super::").chain(code.match_indices("crate::")) {
@@ -344,8 +345,7 @@ fn named_paths(code: &str, module: &[String]) -> Vec<Vec<String>> {
     paths
 }
 
-/// Which file imports which others; names that a `mod.rs` exports count as those of the file that
-/// they come from.
+/// The imports of each file; a name that a `mod.rs` re-exports counts for the file that defines it.
 fn imports() -> std::collections::BTreeMap<String, Vec<String>> {
     use std::collections::BTreeMap;
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
@@ -353,7 +353,7 @@ fn imports() -> std::collections::BTreeMap<String, Vec<String>> {
     rust_files(&source, &mut files);
     let mut modules = BTreeMap::new();
     for file in &files {
-        let name = file.strip_prefix(&source).expect("file lies under src").with_extension("");
+        let name = file.strip_prefix(&source).expect("the file is under src").with_extension("");
         let mut module = name.iter().map(|part| part.to_string_lossy().into_owned()).collect::<Vec<_>>();
         if module.last().is_some_and(|last| last == "mod" || last == "lib") {
             module.pop();
@@ -376,8 +376,9 @@ fn imports() -> std::collections::BTreeMap<String, Vec<String>> {
             }
         }
     }
-    let name_of =
-        |file: &Path| file.strip_prefix(&source).expect("file lies under src").to_string_lossy().into_owned();
+    let name_of = |file: &Path| {
+        file.strip_prefix(&source).expect("the file is under src").to_string_lossy().into_owned()
+    };
     let file_of = |mut path: Vec<String>| {
         for _ in 0..8 {
             let longest = (1..=path.len()).rev();

@@ -1,8 +1,7 @@
-//! Loads and power cuts: a load is there as a whole or not at all, it is there once it was
-//! acknowledged, and the remains of a crashed one belong to nobody for no longer than other dropped
-//! trees do.
+//! Loads and power cuts: after a crash a load is complete or absent, and complete if it was
+//! acknowledged. The remains of a crashed load are removed like other dropped trees.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -15,11 +14,11 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 use support::*;
 
-/// Rows of the load, and the key of one that is inserted after it.
+/// The number of loaded rows, and the key of a row that is inserted after the load.
 const LOADED: u64 = 260;
 const LATER: u64 = 1 << 40;
 
-/// Keys in no order, so that rows and entries are sorted.
+/// Keys in random order, so that rows and entries must be sorted.
 fn key(no: u64) -> u64 {
     no.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
 }
@@ -41,7 +40,7 @@ fn load_row(txn: &mut Transaction, load: &mut Load, key: u64, row: &Row) -> Resu
     txn.load(load, &NewRow { key: &key.to_be_bytes(), row: &row.stored(), secondary: &secondary })
 }
 
-/// Loads the table, with a checkpoint of somebody else in the middle.
+/// Loads the table, with a checkpoint by another thread in the middle.
 fn load(db: &Db, txn: &mut Transaction, name: &str) -> Result<Arc<Table>> {
     let table = db.table(name)?;
     let mut to = txn.begin_load(&table)?.unwrap();
@@ -54,7 +53,7 @@ fn load(db: &Db, txn: &mut Transaction, name: &str) -> Result<Arc<Table>> {
     txn.finish_load(&mut to)
 }
 
-/// The same into a table that others see: the rows come with the commit.
+/// The same for a table that other sessions see: the rows become visible with the commit.
 fn load_to_commit(db: &Db, txn: &mut Transaction, name: &str) -> Result<()> {
     let mut to = txn.begin_load_to_commit(&db.table(name)?)?.unwrap();
     for no in 0..LOADED {
@@ -66,7 +65,7 @@ fn load_to_commit(db: &Db, txn: &mut Transaction, name: &str) -> Result<()> {
     txn.finish_load(&mut to).map(drop)
 }
 
-/// A database with a table that has a row.
+/// A database with a table of one row.
 fn start() -> SimDisk {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
@@ -78,7 +77,7 @@ fn start() -> SimDisk {
     disk
 }
 
-/// As ALTER TABLE by copy: a new table is loaded and gets a name, and work goes on with it.
+/// Works like ALTER TABLE by copy: loads a new table, renames it, and continues to use it.
 fn workload(disk: &SimDisk) {
     let db = open(disk).unwrap();
     db.create_table(&spec("new")).unwrap();
@@ -106,7 +105,7 @@ fn changed() -> Rows {
     rows
 }
 
-/// The rows of a table, when CHECK finds nothing.
+/// The rows of a table, if CHECK finds no fault.
 fn contents(db: &Db, name: &str) -> std::result::Result<Rows, String> {
     let table = db.table(name).map_err(|error| error.to_string())?;
     let rows = all_rows(&mut db.begin(), &table).map_err(|error| error.to_string())?;
@@ -118,19 +117,19 @@ fn contents(db: &Db, name: &str) -> std::result::Result<Rows, String> {
     }
 }
 
-/// Checks an image, by the number that had been acknowledged.
+/// Checks an image, given the last acknowledged number.
 fn judge(image: &SimDisk, acknowledged: u64) -> std::result::Result<(), String> {
     let db = open(image).map_err(|error| format!("the database does not open: {error}"))?;
     while db.run_background().map_err(|error| error.to_string())? {}
     let dropped = db.status().into_iter().find(|(name, _)| *name == "dropped_trees");
     if dropped != Some(("dropped_trees", 0)) {
-        return Err(format!("trees are left: {dropped:?}"));
+        return Err(format!("leftover trees: {dropped:?}"));
     }
     let names = db.table_names();
     let name = names.iter().find(|name| *name != "other");
     let found = match name {
         None if acknowledged == 0 => return Ok(()),
-        None => return Err("the table is gone".into()),
+        None => return Err("the table is missing".into()),
         Some(name) => contents(&db, name)?,
     };
     let (empty, loaded, changed) = (Rows::new(), rows(), changed());
@@ -143,7 +142,7 @@ fn judge(image: &SimDisk, acknowledged: u64) -> std::result::Result<(), String> 
     if !allowed.contains(&&found) {
         return Err(format!("{} rows, and {acknowledged} had been acknowledged", found.len()));
     }
-    // The table can be worked with, or loaded again.
+    // The table is usable, or can be loaded again.
     let table = db.table(name.map_or("", String::as_str)).map_err(|error| error.to_string())?;
     let mut txn = db.begin();
     insert(&mut txn, &table, LATER + 1, &row(7000)).map_err(|error| error.to_string())?;
@@ -151,17 +150,17 @@ fn judge(image: &SimDisk, acknowledged: u64) -> std::result::Result<(), String> 
     owned_pages(&db)
 }
 
-/// Every page belongs to a table that is there, to the catalog or to the undo log.
+/// Every page must belong to an existing table, to the catalog or to the undo log.
 fn owned_pages(db: &Db) -> std::result::Result<(), String> {
     let strangers = db.pages_without_owner();
     if strangers == 0 {
         Ok(())
     } else {
-        Err(format!("{strangers} pages belong to nobody"))
+        Err(format!("{strangers} pages have no owner"))
     }
 }
 
-/// Runs the workload and cuts power at its moments, and in some recoveries.
+/// Runs the workload and cuts power at all moments, and in some recoveries.
 fn explore_loads() -> std::result::Result<(), String> {
     let mut deeper_count = 0;
     let report = explore(&Plan::quick(1, 160), &start(), workload, |image: &Image| {
@@ -187,7 +186,7 @@ fn m10_a_load_is_whole_or_not_there_after_every_power_cut() {
     explore_loads().unwrap();
 }
 
-/// Plants a bug; the exploration must find something.
+/// Plants a bug, which the exploration must detect.
 fn caught(name: &'static str) {
     let bug = plant(name);
     let found =
@@ -211,7 +210,7 @@ fn m10_trees_of_a_load_that_nobody_remembers_are_caught() {
     caught("load: forget the trees that are being built");
 }
 
-/// A checkpoint that fails: the statement does, and the table can be dropped.
+/// If the checkpoint fails, the statement fails, and the table can be dropped.
 #[test]
 fn a_load_whose_checkpoint_fails_leaves_a_table_to_drop() {
     let disk = start();
@@ -226,7 +225,7 @@ fn a_load_whose_checkpoint_fails_leaves_a_table_to_drop() {
     disk.clear_faults();
     assert!(db.stopped().is_none());
     let table = db.table("t").unwrap();
-    assert!(insert(&mut txn, &table, 1, &row(1)).is_err(), "nothing may be logged for it");
+    assert!(insert(&mut txn, &table, 1, &row(1)).is_err(), "no record may be logged for it");
     txn.rollback().unwrap();
     db.drop_table("t").unwrap();
     drop((table, to));
@@ -242,8 +241,8 @@ fn xid() -> Xid {
     Xid::new(1, b"load", b"branch").unwrap()
 }
 
-/// As INSERT .. SELECT into an empty table, with a binary log: loaded, prepared, committed, and
-/// work goes on.
+/// Works like INSERT .. SELECT into an empty table with a binary log: loads, prepares and commits,
+/// and continues to use the table.
 fn workload_to_commit(disk: &SimDisk) {
     let db = open(disk).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
@@ -265,8 +264,8 @@ fn workload_to_commit(disk: &SimDisk) {
     std::mem::forget(txn);
 }
 
-/// Checks an image: the table is empty, or as loaded, or changed; if the load is prepared, nobody
-/// writes the table, and it ends as decided.
+/// Checks an image: the table is empty, or as loaded, or changed afterwards; if the load is
+/// prepared, the table cannot be written, and the load ends as decided.
 fn judge_to_commit(image: &SimDisk, acknowledged: u64, commits: bool) -> std::result::Result<(), String> {
     let text = |error: Error| error.to_string();
     let db = open(image).map_err(|error| format!("the database does not open: {error}"))?;
@@ -280,11 +279,11 @@ fn judge_to_commit(image: &SimDisk, acknowledged: u64, commits: bool) -> std::re
         let mut txn = db.begin();
         txn.set_lock_wait(0);
         if !matches!(insert(&mut txn, &table, 1, &row(1)), Err(Error::LockTimeout)) {
-            return Err("somebody writes the table before the decision".into());
+            return Err("the table can be written before the decision".into());
         }
         txn.rollback().map_err(text)?;
         if contents(&db, "t")? != Rows::new() {
-            return Err("rows are seen before the decision".into());
+            return Err("rows are visible before the decision".into());
         }
         match commits {
             true => db.commit_prepared(&xid()).map_err(text)?,
@@ -294,12 +293,12 @@ fn judge_to_commit(image: &SimDisk, acknowledged: u64, commits: bool) -> std::re
     while db.run_background().map_err(text)? {}
     let names = db.table_names();
     if let Some(name) = names.iter().find(|name| *name != "other" && *name != "t") {
-        return Err(format!("table '{name}' is left"));
+        return Err(format!("leftover table '{name}'"));
     }
     let found = match names.iter().any(|name| name == "t") {
         true => contents(&db, "t")?,
         false if acknowledged == 0 => return Ok(()),
-        false => return Err("the table is gone".into()),
+        false => return Err("the table is missing".into()),
     };
     let (empty, loaded, changed) = (Rows::new(), rows(), changed());
     let allowed = match (is_prepared, acknowledged) {
@@ -313,7 +312,7 @@ fn judge_to_commit(image: &SimDisk, acknowledged: u64, commits: bool) -> std::re
     }
     let dropped = db.status().into_iter().find(|(name, _)| *name == "dropped_trees");
     if dropped != Some(("dropped_trees", 0)) {
-        return Err(format!("trees are left: {dropped:?}"));
+        return Err(format!("leftover trees: {dropped:?}"));
     }
     let table = db.table("t").map_err(text)?;
     let mut txn = db.begin();
@@ -348,7 +347,7 @@ fn a_load_of_a_transaction_comes_with_its_commit_after_every_power_cut() {
     explore_loads_to_commit().unwrap();
 }
 
-/// As `caught`, for loads of transactions.
+/// Like `caught`, for loads of transactions.
 fn caught_to_commit(name: &'static str) {
     let bug = plant(name);
     let found = catch_unwind(AssertUnwindSafe(explore_loads_to_commit))

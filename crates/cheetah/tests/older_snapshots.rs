@@ -1,7 +1,7 @@
-//! Tables and snapshots that are older than what stands under their names (M2,
+//! Snapshots that are older than the table that now has a name (M2,
 //! `table/definitions/known_since.rs`).
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -66,7 +66,7 @@ fn m2_a_table_that_was_created_later_is_refused_whether_it_has_rows_or_not() {
     assert_eq!([rows_of(&mut old, &db, "filled"), rows_of(&mut old, &db, "empty")], [None, None]);
     put_rows(&db, &db.table("empty").unwrap(), 1..3);
     assert_eq!([rows_of(&mut newer, &db, "filled"), rows_of(&mut newer, &db, "empty")], [Some(4), Some(0)]);
-    // Locking reads are of the newest rows.
+    // Locking reads return the newest rows.
     assert!(old.get(&db.table("filled").unwrap(), &key(1), Read::Shared, &mut Vec::new()).unwrap());
     {
         let bug = plant("create: show the table to older snapshots");
@@ -84,7 +84,7 @@ fn m2_a_table_that_has_got_its_name_later_is_refused_under_it() {
     let db = open(&SimDisk::new()).unwrap();
     create(&db, "t", 1..10);
     let copy = create(&db, "copy", 0..0);
-    // It knows the copy, but without its rows.
+    // The snapshot is newer than the copy, but older than its rows.
     let mut old = snapshot(&db);
     put_rows(&db, &copy, 1..10);
     let swap = || {
@@ -123,7 +123,11 @@ fn m2_what_is_left_of_a_table_is_refused_to_those_who_have_all_of_it() {
     {
         let bug = plant("partitions: show what is left to older snapshots");
         drop_one("t#P#p1");
-        assert_eq!(rows_of(&mut old, &db, "t#P#p0"), Some(3), "beside it rows are missing");
+        assert_eq!(
+            rows_of(&mut old, &db, "t#P#p0"),
+            Some(3),
+            "the rows of the dropped partition are missing"
+        );
         assert!(bug.reached_count() > 0);
     }
     drop_one("t#P#p2");
@@ -131,8 +135,8 @@ fn m2_what_is_left_of_a_table_is_refused_to_those_who_have_all_of_it() {
     assert_eq!(rows_of(&mut snapshot(&db), &db, "t#P#p0"), Some(3));
 }
 
-/// The number of rows for a snapshot that was taken while a statement filled the table that it had
-/// created; `None` if it is refused the table.
+/// The number of rows that a snapshot sees if it was taken while a statement filled the table that
+/// it had created; `None` if the snapshot is refused the table.
 fn read_while_filled(rows: u64) -> Option<u64> {
     let db = open(&SimDisk::new()).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
@@ -142,7 +146,7 @@ fn read_while_filled(rows: u64) -> Option<u64> {
     (0..rows).for_each(|key| insert(&mut statement, &table, key, &Row::new(key, 10)).unwrap());
     statement.commit().unwrap();
     assert_eq!(rows_of(&mut snapshot(&db), &db, "t"), Some(rows));
-    // The next statement's rows are ordinary ones.
+    // The rows of the next statement are ordinary rows.
     let mut newer = snapshot(&db);
     put_rows(&db, &table, rows..rows + 3);
     assert_eq!(rows_of(&mut newer, &db, "t"), Some(rows));
@@ -175,7 +179,7 @@ fn m2_after_a_startup_all_is_known() {
     let db = open(&disk).unwrap();
     create(&db, "t", 1..4);
     db.checkpoint().unwrap();
-    // Redo creates and renames again.
+    // Redo repeats the create and the rename.
     create(&db, "u", 1..3);
     db.rename_table("u", "v").unwrap();
     let mut open_then = db.begin();

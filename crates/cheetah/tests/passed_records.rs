@@ -1,7 +1,7 @@
-//! Locking scans that pass deleted records: nobody puts a row back there, and no wait for what a
-//! scan has passed goes unseen.
+//! Locking scans that skip deleted records: no transaction can reinsert a row there, and no wait
+//! for a skipped record is overlooked by deadlock detection.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -17,8 +17,8 @@ fn row(number: u64) -> Row {
     Row { number, name: b"name".to_vec(), text: Vec::new() }
 }
 
-/// A table of rows of which those in `gone` are marked as deleted, as long as the transaction is
-/// open.
+/// A table with rows; those in `gone` are marked as deleted by the returned transaction, which is
+/// still open.
 fn with_deleted(rows: &[u64], gone: &[u64]) -> (Db, Arc<Table>, Transaction) {
     let db = open(&SimDisk::new()).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
@@ -32,9 +32,9 @@ fn with_deleted(rows: &[u64], gone: &[u64]) -> (Db, Arc<Table>, Transaction) {
     (db, table, old)
 }
 
-/// Most rows of a table are deleted under an old snapshot, and a scan from either end of an index
-/// passes them. Whether others can put each of some of these back while the scan's transaction is
-/// open: by index, forward and backward.
+/// Most rows of a table are deleted while an old snapshot is open, and a scan from either end of an
+/// index skips them. Returns whether other transactions can reinsert some of these rows while the
+/// scan's transaction is open: for each index, forward and backward.
 fn inserts_into_what_is_passed(isolation: Isolation) -> Vec<bool> {
     const ROWS: u64 = 300;
     let mut done = Vec::new();
@@ -55,7 +55,7 @@ fn inserts_into_what_is_passed(isolation: Isolation) -> Vec<bool> {
             Err(error) => panic!("{error}"),
         });
         done.extend(inserts.collect::<Vec<_>>());
-        // The rows that were not met are free.
+        // The rows that the scan did not reach are not locked.
         let key = if forward { ROWS - 1 } else { 0 };
         delete(&mut other, &table, key, &row(key)).unwrap();
     }
@@ -83,10 +83,10 @@ fn waits_count(db: &Db) -> u64 {
     db.status().iter().find(|entry| entry.0 == "lock_waits_current").unwrap().1
 }
 
-/// An insert waits for a gap, and holds a row. A scan passes deleted records around the place of
-/// the insert and waits for that row. Then the gap is given back, and the insert meets the scan's
-/// request for what it has passed, which is queued: a deadlock. Returns the results of the insert
-/// and of the scan. With a `bug` of the scan they wait for half a second only.
+/// An insert waits for a gap, and its transaction holds a row lock. A scan skips deleted records
+/// around the insert position and waits for that row. Then the gap is released, and the insert
+/// finds the scan's queued request for the skipped records: a deadlock. Returns the results of the
+/// insert and of the scan. With a `bug` of the scan they wait for only half a second.
 fn insert_among_what_a_waiting_scan_passes(bug: Option<&'static str>) -> (Result<()>, Result<bool>) {
     let (db, table, _old) = with_deleted(&[10, 20, 30, 40, 50], &[20, 30, 40]);
     let [mut keeper, mut writer, mut scanner] = [db.begin(), db.begin(), db.begin()];
@@ -127,10 +127,10 @@ fn a_deadlock_with_a_scan_that_has_passed_deleted_records_is_seen() {
 fn a_scan_that_locks_what_it_passes_while_it_waits_is_caught() {
     let bug = Some("scan: lock what it passed while it waits");
     let (inserted, _) = insert_among_what_a_waiting_scan_passes(bug);
-    assert!(matches!(inserted, Err(Error::LockTimeout)), "a deadlock that nobody sees: {inserted:?}");
+    assert!(matches!(inserted, Err(Error::LockTimeout)), "an undetected deadlock: {inserted:?}");
 }
 
-/// Exclusively: with the key of a row that is not there, its place is locked all the same.
+/// Locks exclusively; if the row with this key does not exist, its position is locked all the same.
 fn lock_place(txn: &mut Transaction, table: &Arc<Table>, key: u64) {
     let deleted = delete(txn, table, key, &row(key));
     assert!(matches!(deleted, Err(Error::RowNotFound)), "{deleted:?}");

@@ -1,5 +1,5 @@
-//! Planted bugs of the transactional half: each must be caught by the exploration of power cuts, or
-//! by a full disk.
+//! Planted bugs of the transactional part: the exploration of power cuts, or a full disk, must
+//! catch each of them.
 
 mod support;
 
@@ -7,10 +7,10 @@ use cheetah::testing::base::planted::plant;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use support::exploration::explore_seed;
 
-/// Seeds after which a bug counts as not caught.
+/// The number of seeds after which a bug counts as not caught.
 const SEEDS_MAX: u64 = 40;
 
-/// Plants a bug and explores until something is wrong.
+/// Plants a bug and explores until a check fails.
 fn caught(name: &'static str) {
     let bug = plant(name);
     let found = (1..=SEEDS_MAX).find_map(|seed| {

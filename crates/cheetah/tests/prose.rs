@@ -1,26 +1,26 @@
-//! The first sight of a reader: lines that fit on a screen, and folders that a look takes in.
+//! Checks that lines of prose fit on a screen, and that folders are small.
 //!
-//! A folder with more than [`FILES_MAX`] source files states its reason in a line that has
-//! `Many files:` in it, at the head of its `mod.rs`, `lib.rs`, `main.rs`, `__init__.py` or
-//! `README.md`.
+//! A folder with more than [`FILES_MAX`] source files must give a reason in a line with `Many
+//! files:`, at the head of its `mod.rs`, `lib.rs`, `main.rs`, `__init__.py` or `README.md`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Characters of a line of prose: comments, doc comments and Markdown.
+/// The maximum number of characters in a line of prose: comments, doc comments and Markdown.
 const COLUMNS_MAX: usize = 100;
-/// Source files beside each other.
+/// The maximum number of source files in a folder without a reason.
 const FILES_MAX: usize = 15;
-/// Where lines may be longer: `tests/tools/test_docs.py` looks at the documents, tables and all.
+/// The files and folders that are not checked for long lines here: `tests/tools/test_docs.py`
+/// checks the documents, including tables.
 const LONG_LINES_EXEMPT: &[&str] = &["README.md", "docs", "lab", "tests"];
-/// The beginning of a reason.
+/// The words that begin a reason.
 const REASON: &str = "Many files:";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The folders and files of the repository that people write, below `dir`, as paths from the root.
+/// Collects the folders and files below `dir` that are not generated, as paths from the root.
 fn walk(root: &Path, dir: &Path, folders: &mut Vec<PathBuf>, files: &mut Vec<PathBuf>) {
     folders.push(dir.to_path_buf());
     for entry in fs::read_dir(root.join(dir)).expect("a folder is readable") {
@@ -47,8 +47,8 @@ fn is_under(path: &Path, folders: &[&str]) -> bool {
     folders.iter().any(|folder| path.starts_with(folder))
 }
 
-/// The numbers and lengths of the lines of Markdown that are too long. Lines of output, in fences
-/// or indented by four, and separators of tables may be.
+/// The numbers and lengths of lines of Markdown that are too long. Lines of output, in fences or
+/// indented by four, and separators of tables may be longer.
 fn long_lines_of_markdown(text: &str) -> Vec<(usize, usize)> {
     let (mut is_fenced, mut is_indented, mut is_after_blank) = (false, false, true);
     let mut long = Vec::new();
@@ -65,7 +65,7 @@ fn long_lines_of_markdown(text: &str) -> Vec<(usize, usize)> {
     long
 }
 
-/// The same for comments of Rust, C and C++ that have lines of their own.
+/// The same for comments of Rust, C and C++ on separate lines.
 fn long_lines_of_code(text: &str) -> Vec<(usize, usize)> {
     let is_comment = |line: &str| {
         let line = line.trim_start();
@@ -76,7 +76,7 @@ fn long_lines_of_code(text: &str) -> Vec<(usize, usize)> {
     long.map(|(number, line)| (number + 1, line.chars().count())).collect()
 }
 
-/// Whether a line has too many characters, and could be broken: an address cannot.
+/// Returns whether a line has too many characters and can be broken: an address cannot.
 fn is_long(line: &str) -> bool {
     let without_address = line.split_whitespace().filter(|word| !word.contains("://"));
     line.chars().count() > COLUMNS_MAX

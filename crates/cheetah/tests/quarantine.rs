@@ -1,7 +1,8 @@
-//! Damage that redo or the rollback of losers meets at a startup: the table is quarantined, now and
-//! in every later startup, all others work, and dropping the table ends it (N3).
+//! Damage found by redo or by the rollback of losers at a startup: the table is quarantined, now
+//! and after every later startup, all other tables work, and dropping the table ends the quarantine
+//! (N3).
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -14,18 +15,18 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use support::workload::Contents;
 use support::*;
 
-/// Steps in which the background has finished everything.
+/// The number of steps after which the background has finished all its work.
 const STEPS: usize = 50;
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
-/// A database with three tables whose pages are in segments. In the log alone are: changes of every
-/// row of every table, a large value that replaces another, and the changes of a transaction that
-/// never ended.
+/// A database with three tables whose pages are in segments. Only the log has changes of every row
+/// of every table, a large value that replaces another, and the changes of a transaction that never
+/// ended.
 fn written() -> (SimDisk, Contents) {
     written_with(|_| ())
 }
 
-/// As [`written`]; `last` is done before the power cut.
+/// Like [`written`]; `last` runs before the power cut.
 fn written_with(last: impl FnOnce(&Db)) -> (SimDisk, Contents) {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
@@ -68,7 +69,7 @@ fn written_with(last: impl FnOnce(&Db)) -> (SimDisk, Contents) {
     (disk.crash(CrashPolicy::SyncedOnly, 1), contents)
 }
 
-/// Where images of user tables lie in the segments of a disk: path, offset, length.
+/// The images of user tables in the segments of a disk: path, offset, length.
 fn images(disk: &SimDisk) -> Vec<(String, u64, u64)> {
     let mut images = Vec::new();
     for path in disk.paths().into_iter().filter(|path| path.starts_with("seg/")) {
@@ -95,8 +96,8 @@ fn assert_refused<T: std::fmt::Debug>(result: Result<T>, name: &str) {
     assert!(text.contains("drop or truncate it"), "{text}");
 }
 
-/// Tables that are not quarantined hold what they should and can be written; quarantined ones are
-/// refused.
+/// Tables that are not quarantined must have the expected rows and be writable; quarantined ones
+/// must be refused.
 fn check_all(db: &Db, contents: &Contents) -> std::result::Result<Vec<String>, String> {
     let quarantined: Vec<String> = db.quarantined_tables().into_iter().map(|(name, _)| name).collect();
     for (name, rows) in contents {
@@ -111,8 +112,8 @@ fn check_all(db: &Db, contents: &Contents) -> std::result::Result<Vec<String>, S
         }
         match rows_of(db, name) {
             Ok(found) if found == *rows => {}
-            Ok(_) => return Err(format!("table {name} has other rows, and nobody says so")),
-            // Damage that the startup did not need.
+            Ok(_) => return Err(format!("table {name} has wrong rows, and no error was reported")),
+            // The startup did not need the damaged page.
             Err(Error::Corruption { .. }) => continue,
             Err(other) => return Err(other.to_string()),
         }
@@ -126,7 +127,7 @@ fn check_all(db: &Db, contents: &Contents) -> std::result::Result<Vec<String>, S
     Ok(quarantined)
 }
 
-/// When transactions that were open are rolled back.
+/// When the open transactions are rolled back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Losers {
     AtOnce,
@@ -138,7 +139,7 @@ fn opened(disk: &SimDisk, losers: Losers) -> Result<Db> {
         return open(disk);
     }
     let db = Db::open_early(env(disk), Config::tiny())?;
-    // The steps that give space back meet the damage too, again and again.
+    // The steps that free space also meet the damage, repeatedly.
     for _ in 0..STEPS {
         let _ = db.run_background();
     }
@@ -148,8 +149,8 @@ fn opened(disk: &SimDisk, losers: Losers) -> Result<Db> {
     Ok(db)
 }
 
-/// Opens a damaged database three times, with a power cut after the first time, and drops what is
-/// quarantined.
+/// Opens a damaged database three times, with a power cut after the first time, and drops the
+/// quarantined tables.
 fn survive(disk: &SimDisk, contents: &Contents, losers: Losers) -> std::result::Result<Vec<String>, String> {
     let db = opened(disk, losers).map_err(|error| format!("it does not open: {error}"))?;
     let quarantined = check_all(&db, contents)?;
@@ -257,7 +258,7 @@ fn a_quarantine_that_is_forgotten_is_caught_n3() {
     assert!(caught && bug.reached_count() > 0);
 }
 
-/// The last epoch has the open transaction: redo does not come to its pages.
+/// The last epoch contains the open transaction, so redo does not read the transaction's pages.
 #[test]
 fn a_table_whose_page_only_a_rollback_in_the_background_needs_is_quarantined() {
     let (disk, contents) = written_with(|db| db.checkpoint().unwrap());

@@ -1,8 +1,8 @@
-//! Redo on several threads leaves what redo on one leaves: random transactions on few keys, written
-//! by several threads, with rollbacks, large values, changes of the catalog, and transactions that
-//! are open or prepared when the power goes.
+//! Redo on several threads gives the same result as redo on one: random transactions on few keys,
+//! written by several threads, with rollbacks, large values, changes of the catalog, and
+//! transactions that are open or prepared at the power cut.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use support::*;
 
-/// Databases of `make test`; more with `CHEETAH_REDO_SEEDS`.
+/// The number of databases in `make test`; `CHEETAH_REDO_SEEDS` sets another number.
 const SEEDS: u64 = 4;
 const WRITERS: u64 = 3;
 const TXNS: u64 = 120;
@@ -41,7 +41,7 @@ fn random_row(rng: &mut Rng) -> Row {
     Row::new(rng.below(4 * KEYS), text_bytes as usize)
 }
 
-/// One random operation on a row, as a statement of its own.
+/// Runs one random operation on a row, as a separate statement.
 fn operate(txn: &mut Transaction, table: &Arc<Table>, rng: &mut Rng) -> Result<()> {
     let (key, new) = (rng.below(KEYS), random_row(rng));
     let how = Read::Exclusive;
@@ -63,7 +63,7 @@ fn operate(txn: &mut Transaction, table: &Arc<Table>, rng: &mut Rng) -> Result<(
     }
 }
 
-/// One random transaction up to its end.
+/// Runs one random transaction to its end.
 fn transaction(txn: &mut Transaction, tables: &[Arc<Table>], rng: &mut Rng) -> Result<()> {
     for _ in 0..1 + rng.below(6) {
         let savepoint = txn.savepoint();
@@ -123,7 +123,7 @@ fn crashed(seed: u64) -> SimDisk {
     crashed_with(seed, None)
 }
 
-/// As [`crashed`], with a bug in those who write.
+/// Like [`crashed`], with a bug planted in the writers.
 fn crashed_with(seed: u64, bug: Option<&'static str>) -> SimDisk {
     let disk = SimDisk::new();
     let db = Db::open(env(&disk), config(1, 4 << 20)).unwrap();
@@ -151,7 +151,7 @@ fn crashed_with(seed: u64, bug: Option<&'static str>) -> SimDisk {
     promised.prepare(Xid::new(7, &seed.to_be_bytes(), b"").unwrap()).unwrap();
     write_with_threads(&db, &["a"], 4 * seed + 4, bug);
     drop(db.create_table(&spec("last")).unwrap());
-    // Nobody takes the open transactions back: the power is gone.
+    // The open transactions are not rolled back, because the power is cut.
     std::mem::forget((before, after, promised));
     let left = disk.crash(CrashPolicy::SyncedOnly, seed);
     std::mem::forget(db);
@@ -172,7 +172,7 @@ fn find(db: &Db) -> Result<Found> {
     Ok(Found { tables, prepared: db.prepared(), records: status(db, "recovery_log_records") })
 }
 
-/// Opens an image with `threads` threads; all that is there at once must be there when the
+/// Opens an image with `threads` threads; the rows visible at once must be the same when the
 /// background is done.
 fn opened(disk: &SimDisk, threads: u32, pool_bytes: u64) -> std::result::Result<Found, String> {
     let disk = disk.snapshot();
@@ -236,8 +236,8 @@ fn redo_on_several_threads_leaves_what_redo_on_one_leaves() {
     }
 }
 
-/// Plants a bug and opens images until something is wrong: with several threads it takes one that
-/// comes too early.
+/// Plants a bug and opens images until a check fails: with several threads, a worker must run too
+/// early for this.
 fn caught(name: &'static str, threads: u32) {
     caught_with(name, threads, 4 << 20);
 }
@@ -291,7 +291,7 @@ fn a_catalog_that_changes_before_what_is_sorted_is_caught() {
     caught_with("redo: change the catalog before what is sorted", 1, 64 << 10);
 }
 
-/// The database that a startup finds on a disk without room for more than `bytes` bytes.
+/// Opens the database on a disk with only `bytes` bytes of free space.
 fn opened_with_room(disk: &SimDisk, bytes: u64) -> std::result::Result<Found, String> {
     let disk = disk.snapshot();
     disk.set_space(Some(disk.used_bytes() + bytes));
@@ -304,16 +304,16 @@ fn opened_with_room(disk: &SimDisk, bytes: u64) -> std::result::Result<Found, St
 fn a_startup_on_a_disk_that_is_nearly_full_sorts_nothing() {
     let disk = crashed(1);
     let expected = opened(&disk, 1, 4 << 20).unwrap();
-    // The writes of redo find room from some size on. To sort, there should be more.
+    // From some size on, the writes of redo fit. Sorting should need more space.
     let rooms = (8..=32).map(|eighth| eighth << 17);
     let found = rooms.filter_map(|bytes| opened_with_room(&disk, bytes).ok()).collect::<Vec<_>>();
     assert!(!found.is_empty() && found.iter().all(|found| *found == expected));
     assert!(reach::count("redo sorts nothing on a full disk") > 0 || !cfg!(debug_assertions));
 }
 
-/// A row is free as soon as it has been rolled back, also when its transaction goes on rolling
-/// back. A transaction that waited for it logged its change at once, and UNDO came behind that: the
-/// startup after a crash found other rows than it expected, and quarantined the table.
+/// A row is unlocked once it is rolled back, even while its transaction continues to roll back. A
+/// transaction that waited for the row logged its change at once, and UNDO was logged after this
+/// change: the startup after a crash found unexpected rows, and quarantined the table.
 #[test]
 fn c5_rows_that_are_free_before_undo_is_logged_are_caught() {
     let bug = "rollback: log when the row is free already";

@@ -1,8 +1,8 @@
-//! Rows with words go by one row in the table of removed words, and the background deletes
-//! their postings. No search and no check may tell the difference (W1 to W8 of
+//! Deleting a row with words inserts one row into the table of removed words, and the background
+//! deletes the postings later. No search and no check may see a difference (W1 to W8 of
 //! `db/fulltext/removed/mod.rs`, docs/developers/decisions/0058-removed-words.md).
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -20,7 +20,7 @@ use support::words::*;
 use support::*;
 
 const REMOVED: &str = "#removed_words";
-/// Has more words than one.
+/// A text with several words.
 const LONG: &str = "ant bee cat dog eel";
 
 type Texts = BTreeMap<u64, String>;
@@ -55,7 +55,7 @@ fn differs(db: &Db, table: &Arc<Table>) -> Option<String> {
     db.begin().check_words(table, 0, END, &mut Spaces).unwrap()
 }
 
-/// The key of the removal of a row, in the table of removals.
+/// The key of a row's removal in the table of removed words.
 fn removal_key(db: &Db, table: &Table, key: u64) -> Vec<u8> {
     let postings = db.postings(table, 0).unwrap();
     [&postings.id().0.to_be_bytes()[..], &key.to_be_bytes()].concat()
@@ -78,7 +78,7 @@ fn w1_a_removed_row_is_found_by_older_snapshots_alone() {
     assert_eq!((removals(&db), postings_count(&db, &table)), (1, 15));
     between.take_snapshot().unwrap();
     for _ in 0..2 {
-        // It is from before the table of removals, which does not matter (W8).
+        // The snapshot is older than the table of removed words, which does not matter (W8).
         assert_eq!(found(&mut before, &table, 0, "eel").unwrap(), [1, 2, 3]);
         assert_eq!(found(&mut between, &table, 0, "eel").unwrap(), [1, 3]);
         assert_eq!(found_as(&mut before, &table, (0, Read::Exclusive), "bee").unwrap(), [1, 3]);
@@ -120,7 +120,7 @@ fn the_words_of_a_long_text_go_too() {
     assert_eq!((removals(&db), postings_count(&db, &table), differs(&db, &table)), (0, 5, None));
 }
 
-/// A writer of the rows whose keys are even, or odd.
+/// A writer of the rows with even, or with odd keys.
 #[derive(Default)]
 struct Writer {
     open: Option<Open>,
@@ -128,12 +128,12 @@ struct Writer {
 
 struct Open {
     txn: Transaction,
-    /// The rows that it is to see.
+    /// The rows that it must see.
     seen: Texts,
     saved: Vec<(Savepoint, Texts)>,
 }
 
-/// Two writers and some readers work on rows at random, while the background works.
+/// Two writers and some readers of random rows, with concurrent background work.
 struct Play {
     db: Db,
     table: Arc<Table>,
@@ -279,7 +279,7 @@ fn w1_everybody_finds_what_is_theirs_whatever_comes_back_or_is_rolled_back() {
     }
 }
 
-/// Rows that come and go, and the background, step by step.
+/// Inserts and deletes of rows, and background work, step by step.
 #[derive(Clone, Default)]
 struct Model {
     rows: Option<Texts>,
@@ -335,7 +335,7 @@ impl steps::Model for Model {
 fn w1_removals_and_their_postings_go_together_whenever_power_is_cut() {
     (1..=10).try_for_each(|seed| survives::<Model>(seed, 16)).unwrap();
     let bug = plant("full text: work a removal off without its words");
-    // Words that stay may also be in the way of the next row.
+    // Remaining words may also conflict with the next row.
     let is_caught = |seed| !matches!(std::panic::catch_unwind(|| survives::<Model>(seed, 16)), Ok(Ok(())));
     assert!((1..=10).any(is_caught) && bug.reached_count() > 0);
 }
@@ -346,7 +346,7 @@ fn w3_who_brings_a_row_back_waits_for_whoever_has_its_removal() {
     let mut txn = db.begin();
     take(&db, &mut txn, &table, 1, LONG);
     txn.commit().unwrap();
-    // As the background would have it.
+    // Takes the lock that the background would take.
     let mut other = db.begin();
     let (removed, key) = (db.table(REMOVED).unwrap(), removal_key(&db, &table, 1));
     assert!(other.get(&removed, &key, Read::Exclusive, &mut Vec::new()).unwrap());
@@ -358,7 +358,7 @@ fn w3_who_brings_a_row_back_waits_for_whoever_has_its_removal() {
         txn.insert_words(&postings, RowWords { key: &1u64.to_be_bytes(), words })
     };
     assert!(matches!(write(&mut txn), Err(Error::LockTimeout)));
-    // W4: it waits for nobody.
+    // W4: the background never waits for a lock.
     all_background(&db);
     assert_eq!(removals(&db), 1);
     other.rollback().unwrap();
@@ -371,7 +371,7 @@ fn w3_who_brings_a_row_back_waits_for_whoever_has_its_removal() {
     assert_eq!((removals(&db), postings_count(&db, &table), differs(&db, &table)), (0, 5, None));
 }
 
-/// Two connections take rows and bring them back, while threads work in the background.
+/// Two connections delete rows and insert them again, with concurrent background threads.
 #[test]
 fn w4_rows_come_and_go_beside_the_background() {
     let (db, table) = with_rows(&SimDisk::new(), &[]);
@@ -426,7 +426,7 @@ fn w5_a_search_with_locks_keeps_what_it_has_found() {
     first.rollback().unwrap();
     other.commit().unwrap();
     assert_eq!(found(&mut first, &table, 0, "ant").unwrap(), [2]);
-    // It has a posting of the row that has gone, too: the background passes that.
+    // It also has a posting of the deleted row, which the background skips.
     all_background(&db);
     assert_eq!((removals(&db), postings_count(&db, &table)), (1, 10));
     first.commit().unwrap();
@@ -495,7 +495,7 @@ fn a_row_that_comes_back_is_not_refused_because_of_the_background() {
     txn.take_snapshot().unwrap();
     all_background(&db);
     put(&db, &mut txn, &table, 1, LONG);
-    // Changes of others are.
+    // Changes by other transactions are detected.
     let mut other = db.begin();
     change(&db, &mut other, &table, 2, (LONG, "fox"));
     other.commit().unwrap();
@@ -504,7 +504,7 @@ fn a_row_that_comes_back_is_not_refused_because_of_the_background() {
     assert_eq!((now(&db, &table, "ant fox"), differs(&db, &table)), (vec![1, 2], None));
 }
 
-/// A database that was closed when the row 1 of two had gone, and the background had not worked.
+/// A database that was closed after row 1 of two was deleted, before the background worked.
 fn closed_with_a_removal() -> SimDisk {
     let disk = SimDisk::new();
     let (db, table) = with_rows(&disk, &[1, 2]);

@@ -1,7 +1,7 @@
-//! Columns that come and go while rows stay as they are stored: power cuts, planted bugs, tables
-//! without rows, and limits. `row_format_versions_model` has all other cases.
+//! Columns that are added and dropped without rewriting the rows: power cuts, planted bugs, tables
+//! without rows, and limits. `row_format_versions_model` tests all other cases.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod columns;
 mod support;
@@ -66,7 +66,7 @@ fn workload(disk: &SimDisk) {
     db.checkpoint().unwrap();
     fill(&db, 200..210, &OTHER);
     let (mut txn, table) = (db.begin(), db.table("t").unwrap());
-    // A row whose large value is in a column that has gone.
+    // A row whose large value is in a dropped column.
     let mut old = row(7, &OLD);
     old.insert(3, (false, b"nw".to_vec()));
     put(&mut txn, &table, 7, Some(&old), None).unwrap();
@@ -107,13 +107,13 @@ fn judge(image: &SimDisk, acknowledged: u64) -> std::result::Result<(), String> 
         rows.values_mut().for_each(|row| row.retain(|no, _| columns.iter().any(|column| column.no == *no)));
         rows
     };
-    // The rows of step 4 come in two transactions.
+    // Step 4 writes its rows in two transactions.
     let mut between = rows_after(4);
     between.insert(7, rows_after(3).remove(&7).unwrap());
     let is_known = steps.clone().any(|step| step >= acknowledged && found == rows_after(step))
         || (*steps.end() == 5 && acknowledged < 4 && found == between);
     if !is_known {
-        return Err(format!("rows of another time than {steps:?}, and {acknowledged} was acknowledged"));
+        return Err(format!("rows of another step than {steps:?}, and {acknowledged} was acknowledged"));
     }
     check(&db, &table, columns)?;
     fill(&db, 300..303, columns);
@@ -129,8 +129,8 @@ fn columns_are_old_or_new_after_every_power_cut() {
     assert!(report.images_count > 60, "{report:?}");
 }
 
-/// Runs the workload and looks at what is there once it is done, after a crash that loses nothing,
-/// and in the running engine.
+/// Runs the workload and checks the table at its end, in the running engine and after a crash that
+/// loses nothing.
 fn survives(bug: &'static str) -> bool {
     let bug = plant(bug);
     let disk = start();
@@ -195,7 +195,7 @@ fn a_table_that_was_emptied_has_one_format_and_too_many_are_refused() {
     check(&db, &table, columns).unwrap();
 }
 
-/// Before, such a table took no load any more, and a scan of it handed out row by row.
+/// Before, such a table could not be loaded, and its scans returned row by row.
 #[test]
 fn a_table_that_nobody_has_written_gets_no_format_and_can_be_loaded() {
     let disk = SimDisk::new();
@@ -251,8 +251,8 @@ fn rows_that_were_rolled_back_count_as_rows_of_an_older_format() {
     assert_eq!(db.table("t").unwrap().def().older_formats.len(), 1);
 }
 
-/// Before, each column had a run of bits of its own: a page was full of them after a few changes of
-/// a table with many columns.
+/// Before, each column had its own range of bits: after a few changes of a table with many columns
+/// they filled a page.
 #[test]
 fn bits_of_many_columns_are_told_in_few_runs() {
     let columns: Vec<Column> = (0..24).map(|no| Column { no, width: if no == 0 { 8 } else { 1 } }).collect();

@@ -1,9 +1,9 @@
-//! Columns that come and go while rows stay as they are stored, against a model: after any changes
-//! of columns and rows, rollbacks, snapshots, purge and crashes, with transactions that stay open
-//! or prepared meanwhile, every row has the columns of the definition, with the values that were
-//! written or the default that they came with.
+//! Columns that are added and dropped without rewriting the rows, compared with a model. After any
+//! changes of columns and rows, rollbacks, snapshots, purge and crashes, also with transactions
+//! that stay open or prepared meanwhile, every row has the columns of the definition. Each value is
+//! the written one, or the default with which the column was added.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod columns;
 mod support;
@@ -18,10 +18,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use support::open;
 
-/// A transaction that stays open, or prepared, while columns come and go. Its rows are among the
-/// last keys, which nobody else writes meanwhile.
+/// A transaction that stays open, or prepared, while columns are added and dropped. Its rows are
+/// among the last keys, which no other transaction writes meanwhile.
 struct Left {
-    /// `None` for one that is prepared and that nobody holds.
+    /// `None` if the transaction is prepared and detached from its handle.
     txn: Option<Transaction>,
     is_prepared: bool,
     /// The rows at its keys if it commits.
@@ -29,7 +29,7 @@ struct Left {
     changes: u32,
 }
 
-/// Keys of rows, and the first of those that are of a transaction that is left open.
+/// The number of keys, and the first key of those reserved for a transaction that is left open.
 const KEYS: u64 = 50;
 const LEFT_KEYS: u64 = 35;
 
@@ -44,12 +44,12 @@ struct Model {
     columns: Vec<Column>,
     next_no: u32,
     rows: Rows,
-    /// A transaction from before, and the rows that it sees.
+    /// An older transaction, and the rows that it sees.
     snapshot: Option<(Transaction, Rows)>,
     left: Option<Left>,
     changes: u32,
-    /// Transactions that ended, committed or not, after columns had changed; those among them that
-    /// were prepared, and that a crash has met so.
+    /// The number of transactions that ended, committed or not, after columns had changed; and of
+    /// those that were prepared during a crash.
     left_over_changes: [u32; 2],
     prepared_over_changes: u32,
     prepared_over_crashes: u32,
@@ -89,7 +89,7 @@ impl Model {
         row.collect()
     }
 
-    /// Some row operations in one transaction, which ends either way.
+    /// Some row operations in one transaction, which is committed or rolled back.
     fn write(&mut self) {
         let mut txn = self.db().begin();
         let mut rows = self.rows.clone();
@@ -129,8 +129,8 @@ impl Model {
         }
     }
 
-    /// Leaves a transaction open, writes more in the one that is, or prepares it and perhaps lets
-    /// go of it.
+    /// Leaves a transaction open, writes more in the open one, or prepares it and perhaps detaches
+    /// it.
     fn leave_open(&mut self) {
         let (mut txn, mut rows, changes) = match self.left.take() {
             None => (self.db().begin(), self.rows.clone().split_off(&LEFT_KEYS), 0),
@@ -146,7 +146,7 @@ impl Model {
         self.left = Some(Left { txn, is_prepared, rows, changes });
     }
 
-    /// Ends the transaction that was left open either way.
+    /// Commits or rolls back the transaction that was left open.
     fn end_left(&mut self) {
         let Some(Left { txn, is_prepared, mut rows, changes }) = self.left.take() else { return };
         let commits = self.rng.chance(0.5);
@@ -166,7 +166,7 @@ impl Model {
         }
     }
 
-    /// Changes some columns; large values of the others stay where they are.
+    /// Changes some columns; large values of the other columns are kept.
     fn update(&mut self, txn: &mut Transaction, table: &Arc<Table>, key: u64, old: &Row, rows: &mut Rows) {
         let mut bytes = Vec::new();
         assert!(txn.get(table, &key.to_be_bytes(), Read::Exclusive, &mut bytes).unwrap());
@@ -183,7 +183,7 @@ impl Model {
         rows.insert(key, row);
     }
 
-    /// Adds or drops columns; `false` when the table has had too many row-format versions.
+    /// Adds or drops columns; returns `false` if the table has had too many row-format versions.
     fn change_columns(&mut self) -> bool {
         let mut columns = self.columns.clone();
         let mut defaults = Row::new();
@@ -276,7 +276,7 @@ impl Model {
                 52..=56 => self.leave_open(),
                 57..=59 => self.end_left(),
                 60..=69 if !self.change_columns() => {
-                    // As a copy would do.
+                    // Ends the open transaction, as a copy would.
                     self.end_left();
                     self.snapshot = None;
                     self.rows.clear();

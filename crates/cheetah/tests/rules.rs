@@ -1,13 +1,13 @@
-//! The rules in the documents agree with the source: every test that is named is there, and every
-//! rule has a test that begins with its name. Every planted bug has a test, and the list of them is
-//! made from the tests.
+//! The rules in the documents agree with the source: every named test exists, and every rule has a
+//! test whose name begins with the rule's. Every planted bug has a test, and the list of planted
+//! bugs is generated from the tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{env, fs, mem};
 
-/// Rules of the design that need a test of their own; those that the tables say do not arise are
-/// not among them.
+/// Rules of the design that need their own test, without those that cannot arise according to the
+/// tables.
 const RULES: [&str; 23] = [
     "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9", "c10", "h1", "h2", "h3", "h4", "h5", "h6", "h7",
     "h8", "h9", "m1", "m2", "m3", "m8",
@@ -19,7 +19,7 @@ fn sources() -> Vec<(PathBuf, String)> {
     let mut files = Vec::new();
     ["src", "tests"].iter().for_each(|folder| collect(&root.join(folder), &mut files));
     for (path, _) in &mut files {
-        *path = path.strip_prefix(root).expect("it lies in the crate").to_owned();
+        *path = path.strip_prefix(root).expect("the file is in the crate").to_owned();
     }
     files
 }
@@ -41,7 +41,7 @@ fn document(name: &str) -> String {
     fs::read_to_string(path).expect("the document is readable")
 }
 
-/// The test that lets a checker judge histories of the engine with a bug planted.
+/// The test in which a checker judges histories of the engine with a planted bug.
 const JUDGED: &str = "tests/isolation/test_planted.py";
 /// The generated list, and its head.
 const LIST: &str = "docs/developers/planted-bugs.md";
@@ -64,13 +64,13 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Whether the file is one of tests, or a folder of them.
+/// Returns whether the path is a test file, or is in a folder of tests.
 fn is_test(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str().to_string_lossy().contains("tests"))
 }
 
-/// Where in a source a bug can be planted: the position of its name's first quote, and the name.
-/// It is the last argument of `sound!`, behind the condition.
+/// The places in a source file where a bug can be planted: the position of the first quote of its
+/// name, and the name. The name is the last argument of `sound!`, after the condition.
 fn places(text: &str) -> Vec<(usize, &str)> {
     let place = |(at, start): (usize, &str)| {
         let (before, _) = arguments(&text[at + start.len()..]).rsplit_once('"')?;
@@ -97,8 +97,8 @@ fn bugs(files: &[(PathBuf, String)]) -> BTreeSet<&str> {
     of_engine.flat_map(|(_, text)| places(text)).map(|(_, name)| name).collect()
 }
 
-/// The bugs that a file of tests plants. A place for a bug in that file (the model checker has
-/// some) is not a test that plants it.
+/// The bugs that a test file plants. A place for a bug in that file (the model checker has some)
+/// does not count as planting it.
 fn planted_in(text: &str, bugs: &BTreeSet<&str>) -> BTreeMap<String, BTreeSet<String>> {
     let places = places(text).into_iter().map(|(at, _)| at).collect::<BTreeSet<_>>();
     let mut planted = BTreeMap::<_, BTreeSet<_>>::new();
@@ -187,7 +187,7 @@ fn a_bug_is_listed_with_the_rules_of_its_test_and_a_place_is_no_test() {
 fn every_test_in_the_list_of_rules_is_there_and_begins_with_its_rule() {
     let files = sources();
     let text = document("durability.md");
-    let (_, list) = text.split_once("## The rules of the design").expect("the list is there");
+    let (_, list) = text.split_once("## The rules of the design").expect("the list exists");
     let mut count = 0;
     for item in list.split("\n- **").skip(1) {
         let (rule, told) = item.split_once("**").expect("a rule has a name");
@@ -212,17 +212,17 @@ fn every_rule_has_a_test_that_begins_with_its_name() {
     }
 }
 
-/// Those of the reader who attacked the design for data larger than memory: all are told of, and
-/// those that can arise have bugs and tests.
+/// The problems that a reviewer found in the design for data larger than memory: all are described,
+/// and those that can arise have planted bugs and tests.
 #[test]
 fn rules_of_the_second_reader_are_told_of_with_bugs_and_tests_that_are_there() {
     let files = sources();
     let text = document("decisions/0049-rules-of-a-second-reader.md");
     for number in 1..=43 {
-        assert!(text.contains(&format!("**R{number}**")), "nothing is told of R{number}");
+        assert!(text.contains(&format!("**R{number}**")), "R{number} is not described");
     }
     let is_there = |what: &str| files.iter().any(|(_, text)| text.contains(what));
-    let (arises, _) = text.split_once("\n## What cannot arise").expect("the part is there");
+    let (arises, _) = text.split_once("\n## What cannot arise").expect("the section exists");
     let mut count = 0;
     for item in arises.split("\n- **").skip(1) {
         let names = item.split('`').skip(1).step_by(2).collect::<Vec<_>>();

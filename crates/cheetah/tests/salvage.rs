@@ -1,7 +1,7 @@
-//! Salvage: with any damage, the copy has rows that were committed, all of those that no damage
-//! touches, and the report tells of the rest.
+//! Salvage: with any damage, the copy has only committed rows, and all of those that no damage
+//! touches; the report describes the rest.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -22,7 +22,7 @@ use support::*;
 const NAMES: [&str; 3] = ["a", "b", "c"];
 const KEYS: u64 = 160;
 
-/// The committed rows: those of now, and all that a row has ever been.
+/// The committed rows: the current ones, and all earlier versions of each row.
 #[derive(Clone, Default)]
 struct Committed {
     now: BTreeMap<String, Rows>,
@@ -42,9 +42,9 @@ impl Committed {
     }
 }
 
-/// A database with tables whose pages are in segments. In the log alone are: changes of every
-/// fourth row, deletes, a large value that replaces another, a transaction that was rolled back,
-/// and one that never ended.
+/// A database with tables whose pages are in segments. Only the log has changes of every fourth
+/// row, deletes, a large value that replaces another, a transaction that was rolled back, and one
+/// that never ended.
 fn written() -> (SimDisk, Committed) {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
@@ -67,7 +67,7 @@ fn written() -> (SimDisk, Committed) {
             update(&mut early, &table, key, &committed.now[name][&key], key, &new).unwrap();
         }
     }
-    // The epoch has changes of the transaction that does not end.
+    // The epoch contains changes of the transaction that never ends.
     db.close().unwrap();
     std::mem::forget(early);
     drop((txn, db));
@@ -120,9 +120,9 @@ fn salvaged(damaged: &SimDisk) -> Result<(Report, Db)> {
     let clock: Arc<dyn Clock> = Arc::new(SimClock::default());
     let mut heard = 0;
     let report = salvage(&disks, &clock, &Config::tiny(), &mut |_| heard += 1);
-    assert_eq!(damaged.operations(), operations, "S1: nothing is written to what is damaged");
+    assert_eq!(damaged.operations(), operations, "S1: the damaged database is not written");
     assert!(contents_of(damaged) == before, "S1");
-    assert!(disks.scratch.list("").unwrap().is_empty(), "files of the salvage are left");
+    assert!(disks.scratch.list("").unwrap().is_empty(), "leftover files of the salvage");
     let report = report?;
     assert_eq!(heard, report.tables.len());
     Ok((report, open(&new)?))
@@ -143,12 +143,12 @@ fn is_in_gap(report: &TableReport, key: u64) -> bool {
     })
 }
 
-/// Compares the copy with what was committed: `Err` says what is wrong.
+/// Compares the copy with the committed rows; `Err` describes a difference.
 fn judge(report: &Report, db: &Db, committed: &Committed) -> std::result::Result<(), String> {
     judge_as_of(report, db, committed, report.notes.is_empty())
 }
 
-/// As [`judge`]; the copy may lack what came last unless it `is_newest`.
+/// Like [`judge`]; the copy may lack the last changes unless `is_newest`.
 fn judge_as_of(
     report: &Report,
     db: &Db,
@@ -157,7 +157,7 @@ fn judge_as_of(
 ) -> std::result::Result<(), String> {
     for of_table in &report.tables {
         let name = &of_table.name;
-        let Some(now) = committed.now.get(name) else { return Err(format!("nobody has made {name}")) };
+        let Some(now) = committed.now.get(name) else { return Err(format!("unknown table {name}")) };
         let found = rows_of(db, name);
         if found.len() as u64 != of_table.rows {
             return Err(format!("{name} has {} rows, the report says {}", found.len(), of_table.rows));
@@ -169,12 +169,12 @@ fn judge_as_of(
             }
         }
         if is_newest && of_table.is_whole() && found != *now {
-            return Err(format!("S4: {name} is not as it was, and the report calls it whole"));
+            return Err(format!("S4: {name} differs, but the report calls it complete"));
         }
         let is_lost = |key: &&u64| !found.contains_key(key) && !is_in_gap(of_table, **key);
         let lost = now.keys().filter(is_lost).count() as u64;
         if is_newest && lost > of_table.rows_lost + of_table.changes_lost {
-            return Err(format!("S3: {lost} rows of {name} are lost beside the damage: {of_table:?}"));
+            return Err(format!("S3: {lost} undamaged rows of {name} are lost: {of_table:?}"));
         }
     }
     let names: BTreeSet<_> = report.tables.iter().map(|table| &table.name).collect();
@@ -199,8 +199,8 @@ fn images(disk: &SimDisk) -> Vec<(String, u64, u64, u8)> {
     images
 }
 
-/// Damages one image after the other, and judges what is salvaged of the rest. `Ok` has how many
-/// reports were not whole.
+/// Damages one image after the other, and judges each salvage. `Ok` has the number of reports of
+/// incomplete copies.
 fn salvage_beside_damaged_images(
     disk: &SimDisk,
     committed: &Committed,
@@ -249,7 +249,7 @@ fn an_undamaged_database_comes_out_whole_and_its_keys_can_be_enabled() {
 fn all_rows_beside_a_damaged_page_come_out() {
     let (disk, committed) = written();
     let damaged = salvage_beside_damaged_images(&disk, &committed, |_| true).unwrap();
-    assert!(damaged > 10, "{damaged} reports tell of damage");
+    assert!(damaged > 10, "{damaged} reports describe damage");
 }
 
 /// Breaks S3 of `salvage/mod.rs`: leaves that can be read are salvaged, whatever is damaged above
@@ -299,12 +299,12 @@ fn all_leaves_damaged_leave_what_the_log_has() {
     assert!(report.tables.iter().filter(|table| !table.gaps.is_empty()).count() == NAMES.len());
 }
 
-/// Salvages a disk on which anything may be damaged: the outcome is right, or an error.
+/// Salvages a disk with arbitrary damage: the result must be correct, or an error.
 fn try_salvage(damaged: &SimDisk, committed: &Committed, what: &str) -> bool {
     let tried = catch_unwind(AssertUnwindSafe(|| salvaged(damaged)));
     match tried.unwrap_or_else(|_| panic!("{what}: a panic")) {
         Ok((report, db)) => {
-            // Damage of what was logged last cannot be told from the end of the log.
+            // Damage to the last log records cannot be distinguished from the end of the log.
             let is_newest = report.notes.is_empty() && !what.contains("wal/");
             let judged = judge_as_of(&report, &db, committed, is_newest);
             judged.unwrap_or_else(|wrong| panic!("{what}: {wrong}\n{report:?}"));
@@ -332,15 +332,15 @@ fn a_flipped_bit_in_any_file_costs_no_more_than_what_it_hits() {
             saved += u64::from(try_salvage(&damaged, &committed, &format!("{path} at {at}")));
         }
     }
-    assert!(saved * 10 > tries * 8, "{saved} of {tries} bring something");
+    assert!(saved * 10 > tries * 8, "{saved} of {tries} salvages have rows");
 }
 
 /// The bytes of a sector.
 const SECTOR_BYTES: usize = 4096;
 
-/// Salvages a disk; how many rows come out, and of how many tables.
+/// Salvages a disk; returns the numbers of salvaged rows and tables.
 fn saved_of(damaged: &SimDisk, committed: &Committed, what: &str) -> (u64, usize) {
-    assert!(try_salvage(damaged, committed, what), "{what}: nothing comes out");
+    assert!(try_salvage(damaged, committed, what), "{what}: nothing is salvaged");
     let (report, _) = salvaged(damaged).unwrap();
     (report.tables.iter().map(|table| table.rows).sum(), report.tables.len())
 }
@@ -349,7 +349,7 @@ fn saved_of(damaged: &SimDisk, committed: &Committed, what: &str) -> (u64, usize
 fn a_sector_that_cannot_be_read_costs_no_more_than_one_that_is_damaged() {
     let (disk, committed) = written();
     let paths = disk.paths();
-    // The simulated disk takes what a path begins with for the path.
+    // The simulated disk matches paths by prefix.
     let is_alone =
         |path: &&String| !paths.iter().any(|other| other != *path && other.contains(path.as_str()));
     for path in paths.iter().filter(is_alone) {
@@ -371,7 +371,7 @@ fn a_sector_that_cannot_be_read_costs_no_more_than_one_that_is_damaged() {
 #[test]
 fn many_damaged_places_cost_no_more_than_what_they_hit() {
     let (disk, committed) = written();
-    // Each file of the map has a copy: damage of one of them does no harm.
+    // Each file of the map has a copy, so damage to one of them is harmless.
     let is_data = |path: &String| !path.ends_with(".copy") && path != "CONTROL";
     let paths: Vec<String> = disk.paths().into_iter().filter(is_data).collect();
     for seed in 0..40 {
@@ -386,7 +386,7 @@ fn many_damaged_places_cost_no_more_than_what_they_hit() {
                 what += &format!(" {path}");
             }
         }
-        assert!(try_salvage(&damaged, &committed, &what), "{what}: nothing comes out");
+        assert!(try_salvage(&damaged, &committed, &what), "{what}: nothing is salvaged");
     }
 }
 
@@ -397,7 +397,7 @@ fn a_lost_file_costs_no_more_than_what_it_has() {
         let damaged = disk.snapshot();
         damaged.remove(&path).unwrap();
         let saved = try_salvage(&damaged, &committed, &format!("without {path}"));
-        assert!(saved || path == "CONTROL", "without {path} nothing comes out");
+        assert!(saved || path == "CONTROL", "nothing is salvaged without {path}");
         let cut = disk.snapshot();
         let bytes = disk.contents(&path).unwrap();
         cut.put(&path, &bytes[..bytes.len() / 2]).unwrap();
@@ -405,7 +405,8 @@ fn a_lost_file_costs_no_more_than_what_it_has() {
     }
 }
 
-/// A snapshot that nobody has opened says by its manifest what it lacks, the end of its log, too.
+/// The manifest of a snapshot that was never opened shows what the snapshot lacks, including the
+/// end of its log.
 #[test]
 fn a_snapshot_that_is_not_whole_gives_what_it_has() {
     let (disk, committed) = written();
@@ -423,12 +424,12 @@ fn a_snapshot_that_is_not_whole_gives_what_it_has() {
         let damaged = of_snapshot();
         damaged.remove(path).unwrap();
         let saved = try_salvage(&damaged, &committed, &format!("a snapshot without {path}"));
-        assert!(saved || path.starts_with("map-"), "a snapshot without {path}: nothing comes out");
+        assert!(saved || path.starts_with("map-"), "nothing is salvaged from a snapshot without {path}");
         if let Ok((report, _)) = salvaged(&damaged) {
             assert!(report.notes[0].contains("incomplete snapshot"), "{path}: {report:?}");
         }
     }
-    // The start of a log file: the manifest has a checksum of all of it.
+    // Damages the start of a log file; the manifest has a checksum of the entire file.
     let unreadable = of_snapshot();
     let log = unreadable.paths().into_iter().rfind(|path| path.starts_with("wal/")).unwrap();
     unreadable.make_unreadable(&log, 0..1);

@@ -1,7 +1,7 @@
-//! Changes that wait for leaves when a checkpoint needs them are saved in change files, and are
-//! there again after a crash: each exactly once, whatever happened to their leaves in between.
+//! A checkpoint saves changes that wait for leaves in change files. After a crash each saved change
+//! is restored exactly once, whatever happened to its leaf in between.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -20,11 +20,11 @@ use support::*;
 
 /// More than memory holds.
 const ROWS: u64 = 1500;
-/// Crashes of a database, one after the other.
+/// The number of lives of a database, each of which ends with a crash.
 const LIVES: u64 = 5;
 const TRANSACTIONS: u64 = 30;
 
-/// In the smallest memory a startup cannot keep all that waits.
+/// The smallest memory cannot hold all waiting changes at a startup.
 fn config(seed: u64) -> Config {
     let buffer_pool_bytes = [64 << 10, 96 << 10, 128 << 10][seed as usize % 3];
     let (log_file_bytes, log_bytes_max) = (64 << 10, 1 << 20);
@@ -35,7 +35,7 @@ fn open(disk: &SimDisk, seed: u64) -> Result<Db, String> {
     Db::open(env(disk), config(seed)).map_err(|error| error.to_string())
 }
 
-/// The rows of the table, and the numbers that are given out next: they are unique.
+/// The rows of the table, and the next unique number.
 struct Model {
     rows: Rows,
     next: u64,
@@ -47,7 +47,7 @@ impl Model {
         Row::new(self.next, 20 + rng.below(60) as usize)
     }
 
-    /// A committed transaction of changes all over the table.
+    /// Commits a transaction with changes all over the table.
     fn change(&mut self, db: &Db, rng: &mut Rng) -> Result<(), String> {
         let table = db.table("t").unwrap();
         let mut txn = db.begin();
@@ -70,7 +70,7 @@ impl Model {
     }
 }
 
-/// The table has all rows, and its indexes agree.
+/// Checks that the table has all rows, and that its indexes agree.
 fn verify(db: &Db, rows: &Rows) -> Result<(), String> {
     let table = db.table("t").map_err(|error| error.to_string())?;
     let found = all_rows(&mut db.begin(), &table).map_err(|error| error.to_string())?;
@@ -86,9 +86,9 @@ fn verify(db: &Db, rows: &Rows) -> Result<(), String> {
     }
 }
 
-/// A checkpoint that is given up at some write; whether its commit had begun.
+/// Makes a checkpoint that is abandoned at some write; returns whether its commit had begun.
 fn checkpoint_in_vain(disk: &SimDisk, db: &Db, rng: &mut Rng) -> bool {
-    // Of CONTROL there are two copies: the epoch is durable with the first one.
+    // CONTROL has two copies: the epoch is durable with the first one.
     let (path, passed) = [("chg", 0), ("seg", 0), ("map", 0), ("CONTROL", 1)][rng.below(4) as usize];
     let full = Effect::Fail(if rng.below(2) == 0 { ErrorKind::Other } else { ErrorKind::StorageFull });
     disk.inject(Fault::on(Op::Write).path(path).after(passed).effect(full));
@@ -103,7 +103,7 @@ enum Next {
     PowerCut,
 }
 
-/// The events in the database between two transactions.
+/// Random events in the database between two transactions.
 fn meanwhile(disk: &SimDisk, db: &Db, rng: &mut Rng) -> Result<Next, String> {
     let done = match rng.below(8) {
         0..=2 => db.checkpoint(),
@@ -113,7 +113,7 @@ fn meanwhile(disk: &SimDisk, db: &Db, rng: &mut Rng) -> Result<Next, String> {
         }
         4 | 5 => (0..4).try_for_each(|_| db.run_background().map(drop)),
         6 => {
-            // Reads bring leaves to memory.
+            // Reads load leaves into memory.
             let table = db.table("t").unwrap();
             all_rows(&mut db.begin(), &table).map(drop)
         }
@@ -122,7 +122,7 @@ fn meanwhile(disk: &SimDisk, db: &Db, rng: &mut Rng) -> Result<Next, String> {
     done.map(|()| Next::GoOn).map_err(|error| error.to_string())
 }
 
-/// Several lives of a database, each of which ends with a crash.
+/// Plays several lives of a database, each of which ends with a crash.
 fn play(seed: u64, bug: Option<&'static str>) -> Result<(), String> {
     let mut rng = Rng::new(seed);
     let mut disk = SimDisk::new();
@@ -160,7 +160,7 @@ fn play(seed: u64, bug: Option<&'static str>) -> Result<(), String> {
     verify(&db, &model.rows).map_err(|found| format!("at the end: {found}"))
 }
 
-/// Databases of `make test`; more with `CHEETAH_SAVING_SEEDS`.
+/// The number of databases in `make test`; `CHEETAH_SAVING_SEEDS` sets another number.
 fn seeds() -> u64 {
     std::env::var("CHEETAH_SAVING_SEEDS").ok().and_then(|count| count.parse().ok()).unwrap_or(24)
 }
@@ -233,8 +233,8 @@ fn status(db: &Db, name: &str) -> u64 {
     db.status().into_iter().find(|entry| entry.0 == name).unwrap().1
 }
 
-/// A database that has been left alone for a while: pages for which something waits, change files,
-/// and checkpoints that it has made since it was quiet.
+/// Leaves a database idle for a while. Returns the numbers of pages with waiting changes, of change
+/// files, and of checkpoints made while it was idle.
 fn at_rest(bug: Option<&'static str>) -> (u64, usize, u64) {
     let (disk, rows) = with_waiting_changes();
     let clock = SimClock::default();
@@ -263,7 +263,8 @@ fn a_database_at_rest_has_nothing_waiting_no_files_and_makes_no_checkpoints() {
     assert_ne!(at_rest(Some("checkpoint: leave waiting what waits at rest")), (0, 0, 0));
 }
 
-/// Images that a checkpoint makes pages of while something waits for leaves, and for how many.
+/// The number of images that a checkpoint decodes into pages while changes wait for leaves, and the
+/// number of these leaves.
 fn decoded_by_a_checkpoint() -> (u64, u64) {
     let (disk, rows) = with_waiting_changes();
     let db = open(&disk, 0).unwrap();
@@ -281,13 +282,13 @@ fn decoded_by_a_checkpoint() -> (u64, u64) {
 #[test]
 fn v1_a_checkpoint_reads_no_leaf_that_something_waits_for() {
     let (decoded, waiting) = decoded_by_a_checkpoint();
-    assert!(decoded == 0 && waiting > 5, "{decoded} pages, {waiting} that something waits for");
+    assert!(decoded == 0 && waiting > 5, "{decoded} pages decoded, {waiting} with waiting changes");
     let bug = plant("checkpoint: read the leaves that something waits for");
     let (decoded, waiting) = decoded_by_a_checkpoint();
     assert!(decoded >= waiting && bug.reached_count() > 0, "{decoded} pages, {waiting}");
 }
 
-/// Pages for which something waits after many checkpoints.
+/// The number of pages with waiting changes after many checkpoints.
 fn waiting_after_many_checkpoints() -> u64 {
     let (disk, _) = with_waiting_changes();
     let db = open(&disk, 0).unwrap();
@@ -311,7 +312,7 @@ fn what_has_waited_long_is_brought_into_its_leaf() {
     assert_ne!(waiting_after_many_checkpoints(), 0);
 }
 
-/// A device that fails for a while, and checkpoints that are tried meanwhile.
+/// A device fails for a while, and checkpoints are tried meanwhile.
 #[test]
 fn checkpoints_that_are_given_up_leave_no_files() {
     let (disk, rows) = with_waiting_changes();
@@ -333,8 +334,8 @@ fn checkpoints_that_are_given_up_leave_no_files() {
     verify(&db, &model.rows).unwrap();
 }
 
-/// A database of two tables with changes that wait, after a power cut, and the rows of the first
-/// one; the second is small.
+/// A database after a power cut, with two tables that have waiting changes, and the rows of the
+/// first table; the second is small.
 fn with_waiting_changes() -> (SimDisk, Rows) {
     let disk = SimDisk::new();
     let db = open(&disk, 0).unwrap();
@@ -361,15 +362,15 @@ fn change_file(disk: &SimDisk) -> String {
     disk.paths().into_iter().find(|path| path.starts_with("chg/")).unwrap()
 }
 
-/// Damages a change file, not longer than its parity reaches, where the file has that byte, and
-/// where parity has it.
+/// Damages a change file permanently: the byte at `offset`, and the byte of the parity that would
+/// repair it.
 fn damage_for_good(disk: &SimDisk, path: &str, offset: u64) {
     let parity_at = disk.contents(path).unwrap().len() as u64 - bytes_of(disk, path);
     disk.flip(path, offset, 3).unwrap();
     disk.flip(path, parity_at + offset, 4).unwrap();
 }
 
-/// Bytes of such a file without parity: as many as that has.
+/// The bytes of such a file without its parity, which is equally long.
 fn bytes_of(disk: &SimDisk, path: &str) -> u64 {
     let whole = disk.contents(path).unwrap().len() as u64;
     (1..whole).find(|bytes| parity_at(*bytes) + bytes == whole).unwrap()
@@ -386,13 +387,13 @@ fn a_damaged_change_file_quarantines_the_tables_whose_changes_it_has_and_no_othe
         let db = open(&disk, 0).unwrap();
         let quarantined = db.quarantined_tables();
         assert_eq!(quarantined.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["t"]);
-        assert!(quarantined[0].1.contains(&path), "it is not told what is damaged: {quarantined:?}");
+        assert!(quarantined[0].1.contains(&path), "the damage is not reported: {quarantined:?}");
         let other = db.table("other").unwrap();
         assert_eq!(all_rows(&mut db.begin(), &other).unwrap().len(), 1);
         db.close().unwrap();
         drop((db, other));
         let db = open(&disk, 0).unwrap();
-        assert_eq!(db.quarantined_tables().len(), 1, "it stays so");
+        assert_eq!(db.quarantined_tables().len(), 1, "it stays quarantined");
         db.drop_table("t").unwrap();
         drop(db.create_table(&spec("t")).unwrap());
         db.checkpoint().unwrap();
@@ -402,7 +403,7 @@ fn a_damaged_change_file_quarantines_the_tables_whose_changes_it_has_and_no_othe
 }
 
 /// The findings of CHECK for a table whose changes are in a change file that is damaged while the
-/// server runs, and, once a checkpoint has been made, for the same.
+/// server runs, before and after a checkpoint.
 fn checked_with_a_damaged_change_file() -> (Vec<String>, Vec<String>) {
     let (disk, _) = with_waiting_changes();
     let db = open(&disk, 0).unwrap();
@@ -423,14 +424,14 @@ fn checked_with_a_damaged_change_file() -> (Vec<String>, Vec<String>) {
 fn check_table_reads_the_change_files_that_a_startup_would_need() {
     let (found, afterwards) = checked_with_a_damaged_change_file();
     assert!(found.len() == 1 && found[0].contains("chg/"), "{found:?}");
-    assert_eq!(afterwards, Vec::<String>::new(), "it has brought the changes into their leaves");
+    assert_eq!(afterwards, Vec::<String>::new(), "it has applied the changes to their leaves");
     let bug = plant("check: leave change files unread");
     assert_eq!(checked_with_a_damaged_change_file().0, Vec::<String>::new());
     assert!(bug.reached_count() > 0);
 }
 
-/// A startup with a change file of which one bit is wrong: the error that is told, and whether a
-/// checkpoint has written the file's changes into another one.
+/// Starts with a change file in which one bit is wrong. Returns the reported error, and whether a
+/// checkpoint has written the file's changes into another file.
 fn started_with_a_flipped_bit(bug: Option<&'static str>) -> (String, bool) {
     let (disk, rows) = with_waiting_changes();
     let path = change_file(&disk);
@@ -470,8 +471,8 @@ fn v8_without_parity_a_flipped_bit_costs_a_table() {
     assert_eq!(open(&disk, 0).unwrap().quarantined_tables().len(), 1);
 }
 
-/// Damage of a change file while the database is open: the error that a pass of scrubbing tells, if
-/// any. The checkpoint that follows writes anew what the file has.
+/// Damages a change file while the database is open. Returns the error that a scrubbing pass
+/// reports, if any. The next checkpoint rewrites the changes in the file.
 fn scrubbed_with_damage(is_for_good: bool) -> Option<(&'static str, String)> {
     let (disk, rows) = with_waiting_changes();
     let clock = SimClock::default();
@@ -512,8 +513,8 @@ fn v8_scrubbing_reads_change_files_and_a_checkpoint_writes_them_anew() {
     assert!(bug.reached_count() > 0);
 }
 
-/// The findings of CHECK TABLE, and the number of errors told, for a damaged file that a checkpoint
-/// lets go of while it is read.
+/// The findings of CHECK TABLE, and the number of reported errors, for a damaged file that a
+/// checkpoint deletes while it is read.
 fn told_of_a_file_that_goes() -> (Vec<String>, usize) {
     let (disk, rows) = with_waiting_changes();
     let db = open(&disk, 0).unwrap();
@@ -557,7 +558,8 @@ fn a_startup_without_a_change_file_is_refused_until_it_is_there_again() {
         let refused = open(&disk, 0).map(drop).unwrap_err();
         assert!(refused.contains(&path), "{refused}");
     }
-    // A user who has lost it for good puts an empty file there: it is a damaged one then.
+    // A user who has lost the file permanently can put an empty file in its place, which counts as
+    // damaged.
     let without = disk.snapshot();
     without.put(&path, b"").unwrap();
     let db = open(&without, 0).unwrap();
@@ -568,7 +570,7 @@ fn a_startup_without_a_change_file_is_refused_until_it_is_there_again() {
     verify(&db, &rows).unwrap();
 }
 
-/// The outcome of a salvage of a disk, with the database's memory, and with changes that may wait.
+/// Salvages a disk, with the database's memory size and its setting for buffered changes.
 fn salvaged(damaged: &SimDisk, buffers_changes: bool) -> Result<Report, String> {
     let damaged = Arc::new(damaged.clone());
     let disks = Disks { damaged, scratch: Arc::new(SimDisk::new()), new: Arc::new(SimDisk::new()) };
@@ -577,7 +579,7 @@ fn salvaged(damaged: &SimDisk, buffers_changes: bool) -> Result<Report, String> 
     salvage(&disks, &clock, &config, &mut |_| ()).map_err(|error| error.to_string())
 }
 
-/// The tables of a report, each with its rows and with the changes that it lacks.
+/// The tables of a report, each with the numbers of its rows and of its lost changes.
 fn numbers_of(report: &Report) -> Vec<(&str, u64, u64)> {
     report.tables.iter().map(|table| (table.name.as_str(), table.rows, table.changes_lost)).collect()
 }
@@ -602,7 +604,8 @@ fn a_salvage_without_a_change_file_that_cannot_be_read_brings_the_rows_as_they_w
     assert!(open(&unreadable, 0).is_err(), "a startup waits for a better disk");
 }
 
-/// Sectors of leaves that saved changes are for, each of which is brought into its leaf at once.
+/// Salvages the database with an unreadable and with a damaged sector, for sectors of all segments.
+/// Changes are not buffered, so each saved change is applied to its leaf at once.
 #[test]
 fn a_salvage_brings_as_much_beside_a_leaf_that_cannot_be_read_as_beside_a_damaged_one() {
     let (disk, _) = with_waiting_changes();
@@ -624,5 +627,5 @@ fn a_salvage_brings_as_much_beside_a_leaf_that_cannot_be_read_as_beside_a_damage
             lost_count += u64::from(!report.is_whole());
         }
     }
-    assert!(lost_count > 3, "{lost_count} sectors are of leaves");
+    assert!(lost_count > 3, "{lost_count} sectors belong to leaves");
 }

@@ -1,8 +1,8 @@
 //! Scenarios named after the rules of the design (C4, C5, C10, H1, H2, H3, H5, H9, M10) that the
-//! transactional half must keep: each was a way to lose data or to stop. The bugs that break them
-//! are here or in `planted.rs`.
+//! transactional part must keep: each scenario once lost data or stopped the engine. The planted
+//! bugs that break the rules are here or in `planted.rs`.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::Arc;
 use support::*;
 
-/// Whether a scenario fails with a bug in place, which must be reached.
+/// Returns whether a scenario fails with a planted bug, which must be reached.
 fn is_caught(name: &'static str, scenario: impl FnOnce() -> Result<(), String>) -> bool {
     let bug = planted::plant(name);
     let done = catch_unwind(AssertUnwindSafe(scenario));
@@ -23,8 +23,8 @@ fn is_caught(name: &'static str, scenario: impl FnOnce() -> Result<(), String>) 
     !matches!(done, Ok(Ok(())))
 }
 
-/// Runs `workload` on a database with one table and cuts power at every moment; `states` are what
-/// the table may hold, by what had been acknowledged at least.
+/// Runs `workload` on a database with one table and cuts power at every moment; `states` are the
+/// allowed rows of the table, for each number that had at least been acknowledged.
 fn at_every_power_cut(before: &Rows, workload: impl FnOnce(&SimDisk), states: &[Rows]) -> Result<(), String> {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
@@ -52,7 +52,7 @@ fn at_every_power_cut(before: &Rows, workload: impl FnOnce(&SimDisk), states: &[
     Ok(())
 }
 
-/// FLUSH ENGINE LOGS: commits that did not wait for the disk are there after a power cut, without a
+/// FLUSH ENGINE LOGS: commits that did not wait for the disk survive a power cut, without a
 /// checkpoint.
 #[test]
 fn a_sync_of_the_log_makes_all_commits_durable_and_writes_no_page() {
@@ -84,10 +84,11 @@ fn a_sync_of_the_log_makes_all_commits_durable_and_writes_no_page() {
     assert_eq!((count("pool_checkpoints"), count("pool_writes")), (checkpoints, writes));
 }
 
-/// A transaction gets its number before it is known whether its first statement succeeds. If others
-/// have come and gone before its first change, redo meets it after them, when all before them seem
-/// to have ended. Versions of rows were dropped for that when a page was full: the rows looked like
-/// old ones that everybody sees, until the background had taken them back.
+/// A transaction gets its number before its first statement is known to succeed. If other
+/// transactions begin and end before its first change, redo finds it after them, when all
+/// transactions with smaller numbers seem to have ended. In an earlier version, redo then dropped
+/// the versions of its rows when a page was full: the rows looked like old rows that all
+/// transactions see, until the background had rolled them back.
 #[test]
 fn c2_rows_of_a_transaction_that_changes_something_late_are_not_seen_after_a_crash() {
     let disk = SimDisk::new();
@@ -139,7 +140,8 @@ fn c4_a_large_value_left_behind_is_freed_once_though_its_pages_are_used_again() 
     at_every_power_cut(&before.clone(), workload, &[before, replaced, after]).unwrap();
 }
 
-/// C5: a transaction that the epoch has as open is rolled back, and another takes one of its keys.
+/// C5: a transaction that is open in the epoch is rolled back, and another transaction inserts one
+/// of its keys.
 fn use_a_key_that_was_rolled_back() -> Result<(), String> {
     let taken = Rows::from([(7, Row::new(70, 900))]);
     let workload = |disk: &SimDisk| {
@@ -164,7 +166,7 @@ fn c5_a_key_that_was_rolled_back_and_used_by_another_stays_the_others() {
     assert!(is_caught("txn: roll back without logging it", use_a_key_that_was_rolled_back));
 }
 
-/// C5: a transaction goes on after some of its steps were rolled back, and epochs end in between.
+/// C5: a transaction continues after some of its steps were rolled back, and epochs end in between.
 fn roll_back_to_savepoints_between_epoch_switches() -> Result<(), String> {
     let kept = (0..5).map(|key| (key, Row::new(key, 50))).collect::<Rows>();
     let workload = |disk: &SimDisk| {
@@ -190,7 +192,7 @@ fn c5_an_epoch_switch_in_the_middle_of_rolling_back_to_a_savepoint_is_exact() {
     assert!(is_caught("txn: roll back without logging it", roll_back_to_savepoints_between_epoch_switches));
 }
 
-/// A row that can be found by a name, and that of another time.
+/// A row with this name.
 fn named(name: &str) -> Row {
     Row { number: 1, name: name.into(), text: Vec::new() }
 }
@@ -210,7 +212,7 @@ fn rename(txn: &mut Transaction, table: &Arc<Table>, from: &str, to: &str) {
     update(txn, table, 1, &named(from), 1, &named(to)).unwrap();
 }
 
-/// Whether row 1 is found by its name, and only by that, in a snapshot.
+/// Checks that a snapshot finds row 1 by this name, and by no other.
 fn is_found_by(txn: &mut Transaction, table: &Arc<Table>, name: &str) -> Result<(), String> {
     let mut found = Vec::new();
     let mut cursor = txn.cursor(table, 1, Read::Consistent).map_err(|error| error.to_string())?;
@@ -225,14 +227,14 @@ fn is_found_by(txn: &mut Transaction, table: &Arc<Table>, name: &str) -> Result<
     }
 }
 
-/// Purges all that no snapshot sees, and checks the table.
+/// Purges everything that no snapshot sees, and checks the table.
 fn purge_and_check(db: &Db, table: &Arc<Table>) -> Result<(), String> {
     while db.run_background().map_err(|error| error.to_string())? {}
     let checked = check(db, table).map_err(|error| error.to_string())?;
     checked.map(drop).map_err(|findings| format!("{findings:?}"))
 }
 
-/// C10 (a): an entry is marked as deleted, and lives again when purge comes for the mark.
+/// C10 (a): an entry is marked as deleted, and is revived before purge reaches the mark.
 fn purge_what_lives_again() -> Result<(), String> {
     let (db, table) = one_named_row();
     let (mut txn, mut keeps) = (db.begin(), db.begin());
@@ -252,8 +254,8 @@ fn c10_purge_leaves_an_entry_alone_that_lives_again() {
     assert!(is_caught("purge: remove what lives again", purge_what_lives_again));
 }
 
-/// C10 (a): it lives again, a snapshot sees that, and it is marked again by somebody else when
-/// purge comes for the first mark.
+/// C10 (a): the entry is revived, a snapshot sees it, and another transaction marks it again before
+/// purge reaches the first mark.
 fn purge_what_others_have_marked() -> Result<(), String> {
     let (db, table) = one_named_row();
     let [mut txn, mut keeps, mut old] = [(); 3].map(|()| db.begin());
@@ -279,8 +281,8 @@ fn c10_purge_leaves_a_mark_alone_that_is_anothers() {
     assert!(is_caught("purge: remove others' marks", purge_what_others_have_marked));
 }
 
-/// C10 (b): an entry is marked, a snapshot does not see that; somebody revives it and is rolled
-/// back.
+/// C10 (b): an entry is marked as deleted, which a snapshot does not see; a transaction revives the
+/// entry and is rolled back.
 fn roll_back_what_had_revived_an_entry() -> Result<(), String> {
     let (db, table) = one_named_row();
     let (mut txn, mut old) = (db.begin(), db.begin());
@@ -335,8 +337,8 @@ fn h1_keys_that_nobody_can_compute_from_the_row_are_right_after_redo() {
     assert!(db.check_table(&table, true).unwrap().is_ok());
 }
 
-/// H2: rows that were inserted before the epoch switch are committed after it, and others not at
-/// all. How many there are after a power cut.
+/// H2: rows that were inserted before the epoch switch are committed after it, and others are never
+/// committed. Returns the row count after a power cut.
 fn count_rows_across_an_epoch_switch() -> u64 {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
@@ -365,7 +367,7 @@ fn h3_a_rollback_succeeds_on_a_full_disk_and_the_engine_goes_on() {
     support::full_disk::rollback_on_a_full_disk().unwrap();
 }
 
-/// How much log is kept while one transaction stays open, with a change of its own, and another
+/// The bytes of log kept while a transaction with a change stays open, and another transaction
 /// waits for its lock.
 fn log_kept_beside_an_open_transaction() -> u64 {
     let db = open(&SimDisk::new()).unwrap();

@@ -1,7 +1,7 @@
-//! Snapshots see what was committed when they were taken, whatever happens afterwards: in random
-//! histories against a model, and with readers and writers in threads of their own.
+//! Snapshots see what was committed when they were taken, whatever happens afterwards. This is
+//! tested with random histories and a model, and with readers and writers in separate threads.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -15,9 +15,9 @@ use std::sync::Mutex;
 use support::history::{look_at, History, Plan};
 use support::*;
 
-/// Histories of `make test`; more with `CHEETAH_HISTORIES`.
+/// The number of histories in `make test`; `CHEETAH_HISTORIES` sets another number.
 const HISTORIES: u64 = 40;
-/// Seeds after which a bug counts as not caught.
+/// The number of seeds after which a bug counts as not caught.
 const SEEDS_MAX: u64 = 100;
 
 fn plan(seed: u64) -> Plan {
@@ -32,12 +32,12 @@ fn dense_plan(seed: u64) -> Plan {
     Plan { seed, steps: 800, writers: 1, readers: 6, keys: 5, keeps_first: false }
 }
 
-/// An old snapshot, and younger ones that come and go between it and the newest.
+/// An old snapshot, and newer short-lived ones between it and the current state.
 fn old_plan(seed: u64) -> Plan {
     Plan { keeps_first: true, ..if seed % 2 == 0 { dense_plan(seed) } else { plan(seed) } }
 }
 
-/// Tables much larger than the memory, so that entries of new rows wait for their leaves.
+/// Tables much larger than memory, so that entries of new rows wait for their leaves.
 fn large_plan(seed: u64) -> Plan {
     Plan { steps: 6000, keys: 2000, keeps_first: seed % 2 == 0, ..plan(seed) }
 }
@@ -82,7 +82,7 @@ fn every_read_of_every_snapshot_equals_the_model() {
     }
 }
 
-/// Plants a bug and runs histories until something is wrong.
+/// Plants a bug and runs histories until a check fails.
 fn caught(name: &'static str) {
     caught_in(name, |seed| if seed % 2 == 0 { dense_plan(seed) } else { plan(seed) });
 }
@@ -168,11 +168,11 @@ fn an_entry_judged_by_the_newest_shadow_operation_is_caught() {
     caught("visible: ask the newest operation on an index");
 }
 
-/// The row that says how many transactions were committed before.
+/// The row with the number of previously committed transactions.
 const VERSION_KEY: u64 = u64::MAX;
 const KEYS: u64 = 40;
 
-/// The state that threads agree on: the rows after each commit, written down before it.
+/// The state that the threads share: the rows after each commit, recorded before it.
 struct Shared {
     db: Db,
     states: Mutex<Vec<Rows>>,
@@ -210,14 +210,14 @@ fn change_some(txn: &mut cheetah::testing::db::Transaction, shared: &Shared, row
     }
 }
 
-/// How many transactions are committed, and how often readers have looked meanwhile, before the
-/// writer stops.
+/// The numbers of commits and of concurrent checks by readers after which the writer stops.
 const TRANSACTIONS: u64 = 400;
 const LOOKS: u64 = 20;
 
-/// Commits and rolls back until enough was committed beside readers that look: a busy machine may
-/// let them run late. Then it waits for a look before each further transaction: the longer the
-/// history grows under a snapshot, the longer takes a look, and there would be no end.
+/// Commits and rolls back until there were enough commits and enough checks by readers, which a
+/// busy machine may delay. Once there are enough commits, it waits for a check before each further
+/// transaction. Otherwise the test might not end, because a check takes longer as the history under
+/// its snapshot grows.
 fn write(shared: &Shared, readers_look: impl Fn() -> bool) {
     let table = shared.db.table("t").unwrap();
     let mut rng = Rng::new(1);
@@ -247,7 +247,7 @@ fn write(shared: &Shared, readers_look: impl Fn() -> bool) {
     }
 }
 
-/// Looks at snapshots: each has the version that its version row says, by whatever index.
+/// Checks snapshots: each must have the rows of the version in its version row, by every index.
 fn look(shared: &Shared, seed: u64) {
     let table = shared.db.table("t").unwrap();
     let mut rng = Rng::new(seed);
@@ -280,7 +280,7 @@ fn readers_see_whole_transactions_while_purge_goes_ahead_of_an_old_snapshot() {
     read_beside_a_writer(true);
 }
 
-/// With a snapshot that is open all the time, or without.
+/// Runs readers beside a writer, with or without a snapshot that stays open.
 fn read_beside_a_writer(has_old: bool) {
     let db = open(&SimDisk::new()).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
@@ -315,7 +315,7 @@ fn read_beside_a_writer(has_old: bool) {
     });
     assert!(shared.looks.load(Ordering::Relaxed) >= LOOKS);
     if let Some(mut old) = old {
-        // The thread of the background may hardly have run.
+        // The background thread may hardly have run.
         while shared.db.run_background().unwrap() {}
         let status: std::collections::BTreeMap<_, _> = shared.db.status().into_iter().collect();
         assert!(status["purged_between_snapshots"] > 0, "purge did not go ahead");

@@ -1,6 +1,6 @@
 //! Reports about statements: when tables were changed, and the work of a thread on pages.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -16,7 +16,7 @@ fn tables_know_when_a_committed_transaction_changed_them() {
     let mut txn = db.begin();
     insert(&mut txn, &t, 1, &Row::new(1, 40)).unwrap();
     txn.commit().unwrap();
-    assert_eq!(t.changed_at(), 0, "nobody has told the time");
+    assert_eq!(t.changed_at(), 0, "no time was set");
 
     txn.set_time(100);
     insert(&mut txn, &t, 2, &Row::new(2, 40)).unwrap();
@@ -49,7 +49,7 @@ fn tables_know_when_a_committed_transaction_changed_them() {
     let xid = Xid::new(1, b"other", b"").unwrap();
     txn.prepare(xid).unwrap();
     drop(txn);
-    assert_eq!(other.changed_at(), 0, "nobody has decided");
+    assert_eq!(other.changed_at(), 0, "the transaction is not decided");
     db.commit_prepared(&xid).unwrap();
     assert_eq!(other.changed_at(), 120);
 }
@@ -86,5 +86,5 @@ fn a_thread_counts_its_work_with_pages() {
     let mut reader = db.begin();
     let since = page_work::begin();
     assert!(read(&mut reader, &table, 1).unwrap().is_some());
-    assert!(page_work::end(since).pages_read > 0, "the page comes from disk");
+    assert!(page_work::end(since).pages_read > 0, "the page is read from disk");
 }

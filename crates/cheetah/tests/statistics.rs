@@ -1,8 +1,8 @@
-//! Statistics of indexes: by ANALYZE, and by themselves: after loads, of tables that have none, and
-//! when a tenth of the rows has changed; beside tables that are dropped, emptied and changed; and
-//! with power cuts.
+//! Statistics of indexes, collected by ANALYZE or automatically: after loads, for tables without
+//! statistics, and when a tenth of the rows has changed; while tables are dropped, emptied and
+//! changed; and with power cuts.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -24,7 +24,7 @@ use support::*;
 const SECOND_NS: u64 = 1_000_000_000;
 /// Bytes of the key of a [`row`]'s name.
 const NAME_BYTES: usize = 7;
-/// Different names of [`row`]s.
+/// The number of different names of [`row`]s.
 const NAMES: u64 = 10;
 
 /// A row whose name is one of ten.
@@ -36,7 +36,7 @@ fn add(txn: &mut Transaction, table: &Arc<Table>, keys: Range<u64>) {
     keys.for_each(|key| insert(txn, table, key, &row(key)).unwrap());
 }
 
-/// How keys of a table are encoded whose names have parts of these lengths in bytes.
+/// The key encodings of a table whose names have parts of these lengths in bytes.
 fn encodings(name_parts: &[usize]) -> Vec<KeyEncoding> {
     let part = |bytes: &usize| KeyPartEncoding {
         nullable: false,
@@ -53,7 +53,7 @@ fn describe(db: &Db, table: &Arc<Table>) {
     db.describe_keys(table, encodings(&[NAME_BYTES]), StatisticsOptions::default());
 }
 
-/// A database with a clock that is moved by hand.
+/// A database with a clock that the test advances.
 struct Fixture {
     db: Db,
     clock: SimClock,
@@ -71,7 +71,7 @@ impl Fixture {
         Self::open(&SimDisk::new())
     }
 
-    /// A described table with rows of those keys.
+    /// A table with a description and with rows of these keys.
     fn table(&self, keys: Range<u64>) -> Arc<Table> {
         let table = self.db.create_table(&spec("t")).unwrap();
         describe(&self.db, &table);
@@ -85,7 +85,7 @@ impl Fixture {
         txn.commit().unwrap();
     }
 
-    /// Lets time pass and the background work.
+    /// Advances the clock and runs the background work.
     fn pass(&self, seconds: u64) {
         self.clock.advance_ns(seconds * SECOND_NS);
         self.work();
@@ -95,18 +95,18 @@ impl Fixture {
         while self.db.run_background().unwrap() {}
     }
 
-    /// Rows of the statistics table.
+    /// The number of rows in the statistics table.
     fn kept(&self) -> u64 {
         self.db.table("#statistics").map_or(0, |kept| kept.row_count())
     }
 }
 
-/// Rows per value of the name and of the name with the key, as the table says.
+/// The table's numbers of rows per value of the name, and of the name with the key.
 fn rows_per_value(table: &Table) -> [Option<u64>; 2] {
     [1, 2].map(|parts| table.rows_per_value(1, parts))
 }
 
-/// The same of the name alone.
+/// The same for the name alone.
 fn per_name(table: &Table) -> Option<u64> {
     rows_per_value(table)[0]
 }
@@ -143,15 +143,16 @@ fn statistics_of_a_large_table_are_sampled_and_few_values_counted() {
     }
     txn.commit().unwrap();
     on.db.analyze_table(&table).unwrap();
-    assert_eq!(table.rows_per_value(1, 1), Some(4000), "three beginnings of names, counted one by one");
-    // Four, by an estimate that is rounded down.
+    assert_eq!(table.rows_per_value(1, 1), Some(4000), "three prefixes of names, counted exactly");
+    // The rounded-down estimate is four.
     let by_name = table.rows_per_value(1, 2);
     assert!(matches!(by_name, Some(3 | 4)), "{by_name:?}");
     assert_eq!(table.rows_per_value(1, 3), Some(1));
     assert_eq!(table.rows_per_value(0, 1), Some(1));
 }
 
-/// Images that statistics of a table with long rows read, whose clustered key has two parts.
+/// The number of images read for statistics of a table with long rows, whose clustered key has two
+/// parts.
 #[test]
 fn a_place_is_left_after_some_leaves_however_long_its_rows_are() {
     const ROWS: u64 = 1500;
@@ -177,7 +178,7 @@ fn a_place_is_left_after_some_leaves_however_long_its_rows_are() {
     on.db.analyze_table(&table).unwrap();
     assert_eq!(table.rows_per_value(0, 1), Some(ROWS), "all keys begin with the same bytes");
     assert_eq!(table.rows_per_value(0, 2), Some(1));
-    // A leaf has one row; each place has 256 of them otherwise.
+    // A leaf has one row; without the limit, each position would read 256 leaves.
     let read = reads() - before;
     assert!(read < 650, "{read} images");
 }
@@ -203,12 +204,12 @@ fn a_table_without_statistics_gets_them_when_it_is_first_used() {
     let table = on.db.table("t").unwrap();
     let version = table.statistics_version();
     on.work();
-    assert_eq!(per_name(&table), None, "nobody has used it");
+    assert_eq!(per_name(&table), None, "it was not used yet");
     describe(&on.db, &table);
-    assert_eq!(per_name(&table), None, "whoever opens it does not wait");
+    assert_eq!(per_name(&table), None, "opening it does not wait");
     on.work();
     assert_eq!(rows_per_value(&table), [Some(10), Some(1)]);
-    assert!(table.statistics_version() > version, "open tables are not told");
+    assert!(table.statistics_version() > version, "open tables keep the old statistics");
     assert_eq!(on.kept(), 3);
 }
 
@@ -250,7 +251,7 @@ fn a_table_that_has_doubled_need_not_wait() {
     on.pass(1);
     on.add(&table, 100..400);
     on.work();
-    assert_eq!(per_name(&table), Some(10), "a second must pass all the same");
+    assert_eq!(per_name(&table), Some(10), "but a second must pass");
     on.pass(1);
     assert_eq!(per_name(&table), Some(40));
 }
@@ -285,7 +286,7 @@ fn what_changes_while_they_are_taken_counts_afterwards() {
     let on = Fixture::new();
     let table = on.table(0..1000);
     on.pass(1);
-    // As many come as go.
+    // Inserts as many rows as it deletes.
     let mut txn = on.db.begin();
     (0..120).for_each(|key| delete(&mut txn, &table, key, &row(key)).unwrap());
     add(&mut txn, &table, 1000..1120);
@@ -318,7 +319,7 @@ fn settings_turn_them_off_and_a_definition_comes_first() {
     on.pass(60);
     assert_eq!(per_name(&table), Some(10), "the definition forbids it");
     on.db.analyze_table(&table).unwrap();
-    assert_eq!(per_name(&table), Some(90), "whoever asks gets them");
+    assert_eq!(per_name(&table), Some(90), "ANALYZE takes them");
     on.add(&table, 900..2000);
     say(None);
     assert_eq!(per_name(&table), Some(200), "the definition does not say");
@@ -345,7 +346,7 @@ fn load_row(txn: &mut Transaction, load: &mut cheetah::testing::db::Load, key: u
     txn.load(load, &NewRow { key: &key.to_be_bytes(), row: &row.stored(), secondary: &secondary }).unwrap();
 }
 
-/// As ALTER TABLE by copy, and as INSERT .. SELECT into an empty table.
+/// Works like ALTER TABLE by copy, and like INSERT .. SELECT into an empty table.
 #[test]
 fn a_load_is_followed_by_statistics() {
     for comes_with_commit in [false, true] {
@@ -376,7 +377,10 @@ fn an_index_that_comes_later_gets_statistics() {
     txn.commit().unwrap();
     describe(&on.db, &table);
     on.pass(1);
-    assert!(per_name(&table).is_none() && table.rows_per_value(2, 1).is_some(), "nobody reads the index");
+    assert!(
+        per_name(&table).is_none() && table.rows_per_value(2, 1).is_some(),
+        "no statement reads the index"
+    );
     let mut entries_of = |_: &[u8], stored: &[u8], entries: &mut Vec<ExpectedEntry>| {
         let [key, _] = Row::parse(stored).0.keys();
         entries.push(ExpectedEntry { index_no: 1, key, payload: Vec::new() });
@@ -387,11 +391,11 @@ fn an_index_that_comes_later_gets_statistics() {
     describe(&on.db, &table);
     on.pass(1);
     assert_eq!(per_name(&table), Some(10));
-    // The statistics kept under the old number of the index have gone.
+    // The statistics kept under the old number of the index were deleted.
     assert_eq!(on.kept(), 3);
 }
 
-/// The definition without the index by number.
+/// A change of the definition that drops the index by number.
 fn without_number(table: &Arc<Table>) -> Alteration {
     let index = |no: usize, name: &str| AlteredIndex { name: name.into(), from: IndexFrom::Kept(no) };
     Alteration::of_indexes(Arc::clone(table), vec![index(0, "PRIMARY"), index(1, "name")])
@@ -405,7 +409,7 @@ fn statistics_go_with_their_table_and_their_index() {
     assert_eq!(on.kept(), 3);
     on.db.alter_tables(&[without_number(&table)]).unwrap();
     let table = on.db.table("t").unwrap();
-    assert_eq!(rows_per_value(&table), [Some(10), Some(1)], "those of the others stay");
+    assert_eq!(rows_per_value(&table), [Some(10), Some(1)], "those of the other indexes are kept");
     on.db.describe_keys(&table, encodings(&[NAME_BYTES])[..2].to_vec(), StatisticsOptions::default());
     on.add_without_number(&table, 100..400);
     on.pass(10);
@@ -436,7 +440,7 @@ impl Fixture {
     }
 }
 
-/// How many rows of the statistics table a table leaves that is dropped.
+/// The number of rows that a dropped table leaves in the statistics table.
 fn left_by_a_dropped_table() -> u64 {
     let on = Fixture::new();
     drop(on.table(0..100));
@@ -454,7 +458,7 @@ fn statistics_of_a_dropped_table_that_stay_are_seen() {
     assert!(left_by_a_dropped_table() > 0 && bug.reached_count() > 0);
 }
 
-/// Syncs while statistics are taken by themselves and kept.
+/// The number of syncs while statistics are collected automatically and stored.
 fn syncs_of_statistics() -> usize {
     let disk = SimDisk::new();
     let on = Fixture::open(&disk);
@@ -501,7 +505,7 @@ fn damage_that_they_meet_is_told_and_does_not_keep_others_from_theirs() {
     assert_eq!((per_name(&table), per_name(&damaged)), (Some(10), None));
     assert!(on.db.background_errors().is_empty());
     on.pass(600);
-    assert_eq!(per_name(&damaged), Some(300), "after a while it is tried again");
+    assert_eq!(per_name(&damaged), Some(300), "it is retried after a while");
 }
 
 /// A database whose threads work in real time.
@@ -526,7 +530,7 @@ fn tables_that_go_and_change_meanwhile_are_left_alone() {
             add(&mut txn, &table, 0..200);
             txn.commit().unwrap();
             describe(&db, &table);
-            // At every moment of them.
+            // At every moment while statistics are taken.
             let moment = Duration::from_micros((round * 7919 + thread * 613) % 20_000);
             let since = Instant::now();
             until("the moment", || since.elapsed() >= moment);
@@ -552,14 +556,14 @@ fn tables_that_go_and_change_meanwhile_are_left_alone() {
     assert!(db.stopped().is_none() && db.background_errors().is_empty(), "{:?}", db.background_errors());
     assert!(reach::count("statistics taken by themselves") > taken, "none were taken");
     let kept = || db.table("#statistics").map_or(0, |kept| kept.row_count());
-    until("all statistics have gone", || kept() == 0);
+    until("all statistics were deleted", || kept() == 0);
     db.close().unwrap();
     drop(db);
     let on = Fixture::open(&disk);
     assert_eq!(on.kept(), 0);
 }
 
-/// Each look waits for minutes; the shutdown does not.
+/// Each read of a page waits for minutes; the shutdown does not.
 #[test]
 fn a_shutdown_does_not_wait_for_statistics() {
     let disk = SimDisk::new();
@@ -597,13 +601,13 @@ fn nobody_who_drops_a_table_waits_for_its_statistics() {
             db.drop_table("t").unwrap();
             ended.store(true, Relaxed);
         });
-        until("the table has gone", || ended.load(Relaxed));
+        until("the table was dropped", || ended.load(Relaxed));
         assert!(since.elapsed() < Duration::from_secs(20));
     });
     db.close().unwrap();
 }
 
-/// Rows that come with statistics of them, and a table that goes.
+/// Inserts rows and takes their statistics, and drops a table.
 fn workload(disk: &SimDisk) {
     let on = Fixture::open(disk);
     let table = on.table(0..60);
@@ -621,7 +625,7 @@ fn workload(disk: &SimDisk) {
     disk.acknowledge(3);
 }
 
-/// After a power cut there are older statistics, or none, and new ones come by themselves.
+/// After a power cut the statistics are older or missing, and new ones are collected automatically.
 fn judge(image: &SimDisk, acknowledged: u64) -> Result<(), String> {
     let on = Fixture::open(image);
     for name in on.db.table_names().iter().filter(|name| !name.starts_with('#')) {

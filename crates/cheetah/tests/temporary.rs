@@ -1,8 +1,8 @@
-//! Temporary tables: nothing of them is logged or waited for, they go back to savepoints and end
-//! with their transaction, and after any power cut nothing is left of them (Y1 to
-//! Y5 of docs/developers/durability.md).
+//! Temporary tables: their changes are not logged, and commits do not wait for them. They are
+//! rolled back to savepoints and with their transaction, and do not exist after any power cut (Y1
+//! to Y5 of docs/developers/durability.md).
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -41,7 +41,7 @@ fn log_of(db: &Db) -> [u64; 2] {
     ["log_records", "log_syncs"].map(|name| status(db, name))
 }
 
-/// A database with the table `t`, which has the row 1.
+/// A database with table `t`, which has row 1.
 fn start() -> SimDisk {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
@@ -53,7 +53,7 @@ fn start() -> SimDisk {
     disk
 }
 
-/// Everything that becomes of a temporary table, in and between transactions.
+/// All operations on a temporary table, in and between transactions.
 fn live(db: &Db) {
     let table = create(db);
     let mut txn = db.begin();
@@ -100,7 +100,7 @@ fn nothing_of_them_is_logged_or_synced() {
     live_unlogged();
 }
 
-/// Both kinds in one transaction go back, and end, together.
+/// Changes of both kinds of tables in one transaction are rolled back, and committed, together.
 fn mix() {
     let db = open(&start()).unwrap();
     let (t, x) = (db.table("t").unwrap(), create(&db));
@@ -159,8 +159,8 @@ fn others_wait_for_their_rows_and_the_owner_does_not() {
     assert_eq!(read(&mut other, &x, 2).unwrap(), Some(row(5)));
 }
 
-/// How many trees wait for the background when a temporary table with `keys` has gone, of which
-/// somebody has a handle or not.
+/// The number of trees left for the background after a temporary table with `keys` was dropped,
+/// with or without an open handle.
 fn left_behind(keys: &[u64], has_handle: bool) -> u64 {
     let db = open(&SimDisk::new()).unwrap();
     let table = create(&db);
@@ -184,7 +184,8 @@ fn a_small_one_gives_its_pages_back_as_it_goes_and_others_in_the_background() {
     assert_eq!(left_behind(&(0..40).collect::<Vec<_>>(), false), 3);
 }
 
-/// Both kinds, with checkpoints in the middle of transactions; each commit is acknowledged.
+/// Changes both kinds of tables, with checkpoints in the middle of transactions; each commit is
+/// acknowledged.
 fn workload(disk: &SimDisk) {
     let db = open(disk).unwrap();
     let (t, x) = (db.table("t").unwrap(), create(&db));
@@ -215,16 +216,16 @@ fn judge(image: &SimDisk, acknowledged: u64) -> Result<(), String> {
     let db = Db::open_early(env(image), Config::tiny());
     let db = db.map_err(|error| format!("the database does not open: {error}"))?;
     if db.table_names() != ["t"] {
-        return Err(format!("tables are left: {:?}", db.table_names()));
+        return Err(format!("leftover tables: {:?}", db.table_names()));
     }
-    // Changes that a startup has to take back must not touch tables of now.
+    // Changes that a startup must roll back must not touch new temporary tables.
     let x = create(&db);
     let mut txn = db.begin();
     put(&mut txn, &x, &[2, 3, 1000]);
     txn.commit().map_err(text)?;
     while db.run_background().map_err(text)? {}
     if all_rows(&mut txn, &x).map_err(text)? != rows(&[2, 3, 1000]) {
-        return Err("rows of a temporary table have gone".into());
+        return Err("rows of a temporary table are missing".into());
     }
     txn.rollback().map_err(text)?;
     let found = all_rows(&mut txn, &db.table("t").map_err(text)?).map_err(text)?;
@@ -243,7 +244,7 @@ fn judge(image: &SimDisk, acknowledged: u64) -> Result<(), String> {
         ["dropped_trees", "transactions_listed", "transactions_to_purge"].map(|name| status(&db, name));
     match (left, db.pages_without_owner()) {
         ([0, 0, 0], 0) => Ok(()),
-        left => Err(format!("trees, transactions or pages are left: {left:?}")),
+        left => Err(format!("leftover trees, transactions or pages: {left:?}")),
     }
 }
 

@@ -1,10 +1,10 @@
-//! Two-phase commit: a prepared transaction stays so, with its locks, until somebody decides,
-//! through crashes at any moment (C8, H2, M3).
+//! Two-phase commit: a prepared transaction stays prepared and keeps its locks until the
+//! coordinator decides, even if the server crashes at any moment (C8, H2, M3).
 //!
-//! The workload acknowledges to the simulated disk what it has been promised; each image of a power
-//! cut must then keep it.
+//! The workload acknowledges to the simulated disk the steps that are durable; each later crash
+//! image must contain these steps.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -17,9 +17,9 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 use support::*;
 
-/// Rows that are there before, and the key from which on a prepared transaction inserts more.
+/// The number of rows before the transaction, and the first key that it inserts.
 const BEFORE: u64 = 8;
-/// Rows that it inserts, some of them with a large value.
+/// The number of rows that it inserts, some of them with a large value.
 const INSERTED: u64 = 12;
 
 fn xid(name: &str) -> Xid {
@@ -34,7 +34,7 @@ fn rows(count: u64) -> Rows {
     (0..count).map(|key| (key, row(key))).collect()
 }
 
-/// A database with the tables `t`, which has some rows, and `other`.
+/// A database with table `t`, which has some rows, and table `other`.
 fn start() -> SimDisk {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
@@ -47,7 +47,7 @@ fn start() -> SimDisk {
     disk
 }
 
-/// Does what a prepared transaction has done: inserts, and a changed large value.
+/// Runs the changes of the prepared transaction: inserts, and a changed large value.
 fn change(db: &Db) -> (Transaction, Arc<Table>) {
     let table = db.table("t").unwrap();
     let mut txn = db.begin();
@@ -56,7 +56,7 @@ fn change(db: &Db) -> (Transaction, Arc<Table>) {
     (txn, table)
 }
 
-/// All rows of `t` once that has been committed.
+/// All rows of `t` after the transaction's commit.
 fn changed() -> Rows {
     let mut changed = rows(BEFORE + INSERTED);
     changed.insert(0, Row::new(0, 7000));
@@ -69,7 +69,7 @@ fn prepared(db: &Db) -> (Transaction, Arc<Table>) {
     (txn, table)
 }
 
-/// The rows of `t`, when CHECK finds nothing.
+/// The rows of `t`, if CHECK finds no fault.
 fn contents(db: &Db) -> std::result::Result<Rows, String> {
     let table = db.table("t").map_err(|error| error.to_string())?;
     let rows = all_rows(&mut db.begin(), &table).map_err(|error| error.to_string())?;
@@ -88,8 +88,8 @@ fn is_locked(db: &Db) -> bool {
     matches!(txn.lock_table(&table, LockMode::Exclusive), Err(Error::LockTimeout))
 }
 
-/// Whether others cannot change the rows that the prepared transaction has changed and added, and
-/// can change those beside them (M3).
+/// Returns whether other transactions cannot change the rows that the prepared transaction changed
+/// and inserted, but can change neighbouring rows (M3).
 fn keeps_its_rows(db: &Db) -> bool {
     let table = db.table("t").unwrap();
     let mut txn = db.begin();
@@ -101,19 +101,18 @@ fn keeps_its_rows(db: &Db) -> bool {
     matches!((changed, added), (Err(Error::LockTimeout), Err(Error::LockTimeout))) && beside.is_ok()
 }
 
-/// The expected outcome of an image, by the number that had been acknowledged.
+/// The outcome of the transaction in a crash image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Outcome {
-    /// Everything has been rolled back.
+    /// It was rolled back.
     Before,
     /// It waits for a decision.
     Waits,
-    /// Everything is there.
+    /// It was committed.
     After,
 }
 
-/// Opens an image. A prepared transaction must have its locks, and must end as it is told:
-/// `commits`.
+/// Opens an image. A prepared transaction must have its locks, and must end as `commits` says.
 fn outcome(image: &SimDisk, commits: bool) -> std::result::Result<Outcome, String> {
     let db = open(image).map_err(|error| format!("the database does not open: {error}"))?;
     let waits = match db.prepared().as_slice() {
@@ -126,16 +125,16 @@ fn outcome(image: &SimDisk, commits: bool) -> std::result::Result<Outcome, Strin
             return Err("the table of a prepared transaction is not locked".into());
         }
         if !keeps_its_rows(&db) {
-            return Err("others can change rows of a prepared transaction, or not those beside them".into());
+            return Err("rows of a prepared transaction are not locked, or their neighbours are".into());
         }
         if contents(&db)? != rows(BEFORE) {
-            return Err("a reader sees what is only prepared".into());
+            return Err("a reader sees prepared changes".into());
         }
         let done = if commits { db.commit_prepared(&xid("p")) } else { db.rollback_prepared(&xid("p")) };
         done.map_err(|error| format!("the end of the prepared transaction: {error}"))?;
     }
     if is_locked(&db) {
-        return Err("the table is locked though nobody is prepared".into());
+        return Err("the table is locked without a prepared transaction".into());
     }
     let (before, after) = (rows(BEFORE), changed());
     match contents(&db)? {
@@ -146,8 +145,8 @@ fn outcome(image: &SimDisk, commits: bool) -> std::result::Result<Outcome, Strin
     }
 }
 
-/// Runs `workload` and cuts power at every moment, and in some recoveries; `allowed` says which
-/// outcomes may be found by what had been acknowledged.
+/// Runs `workload` and cuts power at every moment, and in some recoveries; `allowed` returns the
+/// allowed outcomes for the last acknowledged number.
 fn explore_all(
     workload: impl FnOnce(&SimDisk),
     allowed: impl Fn(u64) -> &'static [Outcome],
@@ -176,7 +175,7 @@ fn explore_all(
     Ok(())
 }
 
-/// Prepares, with a checkpoint before and after it or not, and leaves it at that.
+/// Prepares the transaction, with or without a checkpoint before and after it, and does not end it.
 fn prepare_and_wait(disk: &SimDisk, checkpoints: bool) {
     let db = open(disk).unwrap();
     let (mut txn, _table) = change(&db);
@@ -212,7 +211,7 @@ fn h2_what_was_prepared_before_a_checkpoint_waits_after_every_power_cut() {
     explore_preparing(true).unwrap();
 }
 
-/// Prepares and commits in the two halves; the decision is acknowledged between them.
+/// Prepares and commits in two steps; the decision is acknowledged between them.
 fn explore_committing() -> std::result::Result<(), String> {
     let workload = |disk: &SimDisk| {
         let db = open(disk).unwrap();
@@ -237,7 +236,7 @@ fn a_commit_in_two_halves_is_there_or_waits_after_every_power_cut() {
     explore_committing().unwrap();
 }
 
-/// Prepares and rolls back, in the middle of which power is cut too.
+/// Prepares and rolls back; power is also cut in the middle of the rollback.
 fn explore_rolling_back() -> std::result::Result<(), String> {
     let workload = |disk: &SimDisk| {
         let db = open(disk).unwrap();
@@ -260,7 +259,7 @@ fn a_rollback_of_what_is_prepared_is_whole_after_every_power_cut() {
     explore_rolling_back().unwrap();
 }
 
-/// Ends a transaction that a startup has found prepared.
+/// Ends a transaction that a startup found prepared.
 fn explore_ending_found(commits: bool) -> std::result::Result<(), String> {
     let workload = |disk: &SimDisk| {
         prepare_and_wait(disk, true);
@@ -287,7 +286,7 @@ fn m3_what_a_startup_finds_prepared_ends_as_decided_after_every_power_cut() {
     explore_ending_found(false).unwrap();
 }
 
-/// Plants a bug; the exploration must find something.
+/// Plants a bug, which the exploration must detect.
 fn caught(name: &'static str, explore: impl FnOnce() -> std::result::Result<(), String>) {
     let bug = plant(name);
     let found = catch_unwind(AssertUnwindSafe(explore)).unwrap_or_else(|_| Err("a contradiction".into()));

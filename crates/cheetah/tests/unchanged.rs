@@ -1,7 +1,7 @@
-//! Transactions of which nothing is left at their end wait for nothing, and those that leave
-//! something do (I6 of `db/transaction/handle.rs`).
+//! A transaction without any remaining change does not wait for the log at its end; a transaction
+//! with a change does (I6 of `db/transaction/handle.rs`).
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -18,7 +18,7 @@ fn status(db: &Db, name: &str) -> u64 {
     db.status().into_iter().find(|(found, _)| *found == name).unwrap().1
 }
 
-/// Records, syncs and commits of the log so far.
+/// The numbers of records, syncs and commits of the log so far.
 fn log_of(db: &Db) -> [u64; 3] {
     ["log_records", "log_syncs", "commits"].map(|name| status(db, name))
 }
@@ -27,7 +27,7 @@ fn row(key: u64) -> Row {
     Row::new(key, 40)
 }
 
-/// A database with the table `t` that has the row 1.
+/// A database with table `t`, which has row 1.
 fn start(disk: &SimDisk) -> (Db, Arc<Table>) {
     let db = open(disk).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
@@ -46,10 +46,10 @@ const UNCHANGING: &[(&str, Statement)] = &[
     ("a duplicate in another index", |txn, table| {
         assert!(matches!(insert(txn, table, 2, &row(1)), Err(Error::DuplicateKey { .. })));
     }),
-    ("a row that is not there", |txn, table| {
+    ("a row that does not exist", |txn, table| {
         assert!(matches!(delete(txn, table, 5, &row(5)), Err(Error::RowNotFound)));
     }),
-    ("a savepoint that is come back to", |txn, _| {
+    ("a rollback to a savepoint", |txn, _| {
         let savepoint = txn.savepoint();
         txn.rollback_to(savepoint).unwrap();
     }),
@@ -60,7 +60,7 @@ fn refused_insert(txn: &mut Transaction, table: &Arc<Table>) {
     assert!(matches!(insert(txn, table, 1, &row(9)), Err(Error::DuplicateKey { .. })));
 }
 
-/// An insert that is rolled back to the savepoint before it.
+/// Inserts a row and rolls back to the savepoint before it.
 fn insert_and_take_back(txn: &mut Transaction, table: &Arc<Table>) {
     let savepoint = txn.savepoint();
     insert(txn, table, 2, &Row::new(2, 6000)).unwrap();
@@ -107,8 +107,8 @@ fn a_prepared_transaction_that_changed_nothing_keeps_its_locks_to_its_end() {
     other.commit().unwrap();
 }
 
-/// Changes that were taken back are in the log, but nobody waits for them; purge passes them, and a
-/// startup finds the rows as they were.
+/// Rolled-back changes are in the log, but no transaction waits for them; purge skips them, and a
+/// startup finds the rows unchanged.
 fn take_back() {
     let disk = SimDisk::new();
     let (db, table) = start(&disk);
@@ -133,7 +133,7 @@ fn what_was_taken_back_is_not_waited_for() {
     take_back();
 }
 
-/// A change beside statements that change nothing is durable when it has been acknowledged.
+/// An acknowledged change is durable, also among statements that change nothing.
 fn change_beside() {
     let disk = SimDisk::new();
     let (db, table) = start(&disk);

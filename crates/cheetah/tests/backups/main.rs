@@ -1,8 +1,8 @@
-//! Snapshots of the database: each is what was committed when it was pinned, whatever happens to
-//! the database until it is written and afterwards; and nothing that happens to it touches the
+//! Snapshots of the database: each has what was committed when it was pinned, whatever happens to
+//! the database before and after the snapshot is written; changes of a snapshot do not affect the
 //! database (Z1 to Z10 of docs/developers/durability.md).
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod opening;
 #[path = "../support/mod.rs"]
@@ -26,10 +26,10 @@ use support::exploration::start;
 use support::workload::{self, Shape, Version, Workload};
 use support::*;
 
-/// Seeds after which a bug counts as not caught.
+/// The number of seeds after which a bug counts as not caught.
 const SEEDS_MAX: u64 = 40;
 
-/// Of the workload's prepared transactions, those that are rolled back in a snapshot.
+/// Returns whether a snapshot rolls back this prepared transaction of the workload.
 fn is_withdrawn(no: u64) -> bool {
     no % 3 != 0
 }
@@ -44,21 +44,21 @@ fn write(snapshot: &Snapshot, path: &str) -> cheetah::testing::base::Result<Writ
     snapshot.write_to(Path::new(path), Path::new(""), pace, &is_own, &[])
 }
 
-/// Opens the snapshot in `path`, on a copy of the disk, and compares it with a version.
+/// Opens the snapshot in `path` on a copy of the disk, and compares it with a version.
 fn compare(disk: &SimDisk, path: &str, version: &Version, early: bool) -> Result<(), String> {
     let expected = [version.without(is_withdrawn)];
     workload::verify(&disk.snapshot().at(path), &expected, 0, early).map(drop)
 }
 
-/// A snapshot of a workload, with the version that was there when it was pinned.
+/// A snapshot of a workload, with the version at the time of the pin.
 struct Pinned {
     snapshot: Snapshot,
     version: usize,
     path: String,
 }
 
-/// Pins snapshots on the way of a workload, writes them later, in any order, and looks at them at
-/// once and at the end; after a power cut, too.
+/// Pins snapshots during a workload, writes them later in any order, and checks them at once and at
+/// the end, also after a power cut.
 fn pin_and_write(seed: u64) -> Result<(), String> {
     let (disk, contents) = start();
     let mut rng = Rng::new(seed);
@@ -86,7 +86,7 @@ fn pin_and_write(seed: u64) -> Result<(), String> {
         compare(&disk, &path, &workload.versions[version], false)
             .map_err(|error| format!("{path}: {error}"))?;
     }
-    // Nobody takes the open transactions back: the power is gone.
+    // The open transactions are not rolled back, because the power is cut.
     std::mem::forget((workload, pinned));
     Ok(())
 }
@@ -98,7 +98,7 @@ fn z1_a_snapshot_has_what_was_committed_when_it_was_pinned() {
     }
 }
 
-/// The map is damaged while the database is open: in one file or in its copy.
+/// The page map is damaged while the database is open, in one file or in its copy.
 #[test]
 fn a_snapshot_of_a_damaged_map_is_whole() {
     for end in ["", ".copy"] {
@@ -120,11 +120,11 @@ fn a_snapshot_of_a_damaged_map_is_whole() {
     }
 }
 
-/// Accounts of a bank; a counter of transfers is in the row behind them.
+/// Accounts of a bank; the row after them counts the transfers.
 const ACCOUNTS: u64 = 40;
 const TRANSFERS: u64 = ACCOUNTS;
 
-/// Moves money from one account to another, and counts that.
+/// Moves money from one account to another, and counts the transfer.
 fn transfer(db: &Db, rng: &mut Rng) {
     let table = db.table("bank").unwrap();
     let (from, to) = (rng.below(ACCOUNTS), rng.below(ACCOUNTS));
@@ -144,7 +144,7 @@ fn transfer(db: &Db, rng: &mut Rng) {
     txn.commit().unwrap();
 }
 
-/// The sum of all accounts, and the transfers counted.
+/// The sum of all accounts, and the number of transfers.
 fn bank(db: &Db) -> (u64, u64) {
     let rows = all_rows(&mut db.begin(), &db.table("bank").unwrap()).unwrap();
     let number = |row: &Row| u64::from_le_bytes(row.text[..8].try_into().unwrap());
@@ -152,8 +152,8 @@ fn bank(db: &Db) -> (u64, u64) {
     (sum, number(&rows[&TRANSFERS]))
 }
 
-/// Threads that write, make checkpoints and collect garbage go on while snapshots are pinned and
-/// written: each has all transfers that had returned before, and each of them as a whole.
+/// Threads write, make checkpoints and collect garbage while snapshots are pinned and written: each
+/// snapshot has all transfers that had returned before it, and no partial transfer.
 #[test]
 fn z1_snapshots_are_whole_while_threads_write_and_make_checkpoints() {
     let disk = SimDisk::new();
@@ -199,7 +199,7 @@ fn z1_snapshots_are_whole_while_threads_write_and_make_checkpoints() {
     });
 }
 
-/// Plants a bug and repeats `play` until something is wrong.
+/// Plants a bug and repeats `play` until a check fails.
 fn caught(name: &'static str, play: impl Fn(u64) -> Result<(), String>) {
     let bug = plant(name);
     let found = (1..=SEEDS_MAX).find_map(|seed| {
@@ -255,8 +255,8 @@ fn z6_promises_of_the_server_that_stay_are_caught() {
     caught("backup: keep the promises of the server", pin_and_write);
 }
 
-/// Power cuts while a snapshot is pinned, written and released: the database is what it would be
-/// without, and a snapshot that opens is the one that was pinned.
+/// Cuts power while a snapshot is pinned, written and released: the database is the same as without
+/// a snapshot, and a snapshot that opens has the pinned contents.
 fn explore_writing(seed: u64) -> Result<(), String> {
     let (disk, contents) = start();
     let shape = Shape { seed, steps: 25, sessions: 2, ddl: seed % 2 == 0 };
@@ -297,7 +297,7 @@ fn z5_a_power_cut_at_any_moment_leaves_the_database_and_a_whole_snapshot_or_none
     }
 }
 
-/// More than memory holds, so that changes wait for leaves.
+/// More rows than memory holds, so that changes wait for leaves.
 const ROWS: u64 = 1500;
 
 fn config() -> Config {
@@ -308,7 +308,7 @@ fn open_large(disk: &SimDisk) -> Result<Db, String> {
     Db::open(env(disk), config()).map_err(|error| error.to_string())
 }
 
-/// A table of which most is on disk.
+/// A table that is mostly on disk.
 fn large(disk: &SimDisk) -> (Db, Rows) {
     let db = open_large(disk).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
@@ -320,7 +320,7 @@ fn large(disk: &SimDisk) -> (Db, Rows) {
     (db, rows)
 }
 
-/// Changes rows all over the table, or none when that fails.
+/// Changes rows all over the table, or none if a change fails.
 fn try_change(db: &Db, rows: &mut Rows, rng: &mut Rng) -> cheetah::testing::base::Result<()> {
     let table = db.table("t")?;
     let (mut txn, mut changed) = (db.begin(), rows.clone());
@@ -353,7 +353,8 @@ fn rows_of(disk: &SimDisk, path: &str) -> Result<Rows, String> {
     all_rows(&mut db.begin(), &table).map_err(|error| error.to_string())
 }
 
-/// Snapshots of a table larger than memory, while its images are moved and its segments go.
+/// Pins snapshots of a table larger than memory, while its images are moved and its segments
+/// deleted.
 fn pin_and_collect(seed: u64) -> Result<(), String> {
     let disk = SimDisk::new();
     let (db, mut rows) = large(&disk);
@@ -396,7 +397,8 @@ fn status(db: &Db, name: &str) -> u64 {
     db.status().into_iter().find(|entry| entry.0 == name).unwrap().1
 }
 
-/// Files of the database, before and after the release of a pin that holds some.
+/// The number of files of the database before and after the release of a pin that holds some of
+/// them.
 fn held_and_released(bug: Option<&'static str>) -> (usize, usize) {
     let disk = SimDisk::new();
     let (db, mut rows) = large(&disk);
@@ -420,7 +422,7 @@ fn z2_files_that_were_held_go_with_their_pin() {
     let (before, after) = held_and_released(None);
     assert!(after < before, "{before} files, and then {after}");
     let (before, after) = held_and_released(Some("backup: keep what was released"));
-    assert!(after >= before, "the bug is caught by files that stay");
+    assert!(after >= before, "the files that remain reveal the bug");
 }
 
 #[test]
@@ -446,8 +448,8 @@ fn z9_a_startup_removes_what_a_pin_held() {
     assert_eq!(segments(&with_pin), segments(&without));
 }
 
-/// Whether a startup removes a snapshot among the database's own that a crash has left unfinished,
-/// and no other.
+/// Returns whether a startup removes only those snapshots in the database's own folder that a crash
+/// left unfinished.
 fn removes_unfinished() -> bool {
     let disk = SimDisk::new();
     let (db, rows) = large(&disk);
@@ -462,7 +464,10 @@ fn removes_unfinished() -> bool {
     drop(db);
     drop(open_large(&disk).unwrap());
     assert_eq!(rows_of(&disk, "snapshots/whole").unwrap(), rows);
-    assert!(disk.contents("snapshots/others/seg/notes.txt").is_ok(), "what is no snapshot's stays");
+    assert!(
+        disk.contents("snapshots/others/seg/notes.txt").is_ok(),
+        "files that belong to no snapshot are kept"
+    );
     disk.list("snapshots/crashed").is_err()
 }
 
@@ -470,7 +475,7 @@ fn removes_unfinished() -> bool {
 fn z9_a_startup_removes_a_snapshot_of_its_own_that_was_not_finished() {
     assert!(removes_unfinished());
     let _bug = plant("backup: leave what was not finished");
-    assert!(!removes_unfinished(), "the bug is caught by what stays");
+    assert!(!removes_unfinished(), "the remaining files reveal the bug");
 }
 
 #[test]
@@ -515,7 +520,7 @@ fn a_snapshot_that_is_opened_and_changed_leaves_the_database_alone() {
     assert_eq!(rows_of(&disk, "snap").unwrap(), others);
 }
 
-/// A write of a snapshot that fails in its `no`-th operation of that kind; returns its error.
+/// Writes a snapshot that fails with this fault; returns the error.
 fn failing(disk: &SimDisk, db: &Db, fault: Fault) -> Option<Error> {
     let snapshot = db.pin_snapshot().unwrap();
     disk.inject(fault);
@@ -539,7 +544,7 @@ fn z7_a_snapshot_that_fails_leaves_nothing_and_stops_nothing() {
             failures += 1;
         }
         let manifest = disk.at("snap").paths().iter().any(|path| path == "MANIFEST");
-        assert!(manifest, "without a fault it is written: {op:?}");
+        assert!(manifest, "the snapshot is written without the fault: {op:?}");
         disk.at("snap").paths().iter().for_each(|path| disk.at("snap").remove(path).unwrap());
         ["snap/seg", "snap/chg", "snap/wal", "snap"].iter().for_each(|dir| {
             disk.remove_dir(dir).unwrap();

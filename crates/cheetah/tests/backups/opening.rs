@@ -1,8 +1,8 @@
-//! The first opening of a snapshot: one that is not whole is refused (Z10).
+//! The first opening of a snapshot: an incomplete snapshot is refused (Z10).
 
 use super::*;
 
-/// A snapshot of which a file was copied in part.
+/// A snapshot with a partly copied file.
 fn not_whole(path: &str) -> (SimDisk, Rows) {
     let disk = SimDisk::new();
     let (db, mut rows) = large(&disk);
@@ -25,7 +25,7 @@ fn z10_a_snapshot_that_is_not_whole_is_refused() {
     }
     let (disk, rows) = not_whole("wal/");
     let bug = plant("backup: open what is not whole");
-    assert!(rows_of(&disk, "snap").unwrap() != rows, "the bug is caught by what is missing");
+    assert!(rows_of(&disk, "snap").unwrap() != rows, "the missing bytes reveal the bug");
     assert!(bug.reached_count() > 0);
 }
 
@@ -40,7 +40,7 @@ fn z10_what_has_been_opened_is_no_snapshot_any_more() {
     assert_eq!(rows_of(&disk, "snap").unwrap(), rows);
 }
 
-/// A snapshot of a small table in `snap`, which nobody has opened.
+/// A snapshot of a small table in `snap`, which was never opened.
 fn small_snapshot() -> (SimDisk, Rows) {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
@@ -53,7 +53,7 @@ fn small_snapshot() -> (SimDisk, Rows) {
     (disk, rows)
 }
 
-/// Makes a snapshot one of an engine that has a feature more.
+/// Makes the snapshot look like one of an engine with an additional feature.
 fn make_newer(snap: &SimDisk) {
     let mut control = snap.contents("CONTROL").unwrap();
     for copy in control.chunks_exact_mut(COPY_BYTES) {
@@ -68,7 +68,7 @@ fn make_newer(snap: &SimDisk) {
     snap.put("MANIFEST", &manifest.encode()).unwrap();
 }
 
-/// Whether an engine that is too old leaves a snapshot as it is.
+/// Returns whether an engine that is too old leaves a snapshot unchanged.
 fn is_left_by_an_older_engine() -> bool {
     let (disk, _) = small_snapshot();
     let snap = disk.at("snap");
@@ -90,8 +90,8 @@ fn z10_a_start_that_is_refused_leaves_a_snapshot_as_it_is() {
     assert!(!is_left_by_an_older_engine() && bug.reached_count() > 0);
 }
 
-/// Power cuts while a snapshot is opened: the remaining files open. `is_removed`: a startup before
-/// was killed when it had removed MANIFEST, and not yet durably.
+/// Cuts power while a snapshot is opened: the remaining files can still be opened. `is_removed`: an
+/// earlier startup was killed after it had removed MANIFEST, but not yet durably.
 fn explore_first_opening(is_removed: bool) -> Result<(), String> {
     let (disk, rows) = small_snapshot();
     if is_removed {
@@ -100,7 +100,7 @@ fn explore_first_opening(is_removed: bool) -> Result<(), String> {
     let run = |disk: &SimDisk| drop(open(&disk.at("snap")).unwrap());
     let check = |image: &Image| match rows_of(&image.disk, "snap")? == rows {
         true => Ok(()),
-        false => Err("the rows are others".into()),
+        false => Err("the rows differ".into()),
     };
     explore(&Plan::quick(1, usize::MAX), &disk, run, check).map(drop).map_err(|failure| failure.to_string())
 }

@@ -1,8 +1,8 @@
-//! Snapshots that wait to be written, and pins that the background lets go of (Z7, Z8).
+//! Snapshots that wait to be written, and pins that the background releases (Z7, Z8).
 
 use super::*;
 
-/// A database with a clock that the test moves.
+/// A database with a clock that the test advances.
 fn with_clock(disk: &SimDisk) -> (Db, SimClock) {
     let clock = SimClock::default();
     let env = Env { disk: Arc::new(disk.clone()), clock: Arc::new(clock.clone()) };
@@ -20,7 +20,7 @@ fn create(db: &Db, path: &str) -> cheetah::testing::base::Result<Written> {
     })
 }
 
-/// As `large`, with a clock that stands.
+/// Like `large`, with a clock that the test advances.
 fn large_with_clock(disk: &SimDisk) -> (Db, SimClock, Rows) {
     drop(large(disk));
     let (db, clock) = with_clock(disk);
@@ -55,10 +55,10 @@ fn the_snapshot_that_waits_is_written_first_and_a_failed_one_waits_on() {
     pin_waiting(&db);
     pin_waiting(&db);
     db.close().unwrap();
-    assert_eq!(status(&db, "backup_pins"), 0, "a database that is closed has none");
+    assert_eq!(status(&db, "backup_pins"), 0, "a closed database has none");
 }
 
-/// While a snapshot is pinned commits are blocked, and many files may be there for the one before.
+/// While a snapshot is pinned, commits are blocked; the previous snapshot may have many files.
 #[test]
 fn the_background_lets_go_of_what_was_pinned_before() {
     let disk = SimDisk::new();
@@ -71,7 +71,7 @@ fn the_background_lets_go_of_what_was_pinned_before() {
     let held_bytes = status(&db, "backup_held_bytes");
     assert!(held_bytes > 0);
     pin_waiting(&db);
-    assert_eq!(status(&db, "backup_held_bytes"), held_bytes, "nothing is unlinked meanwhile");
+    assert_eq!(status(&db, "backup_held_bytes"), held_bytes, "no file is unlinked meanwhile");
     clock.advance_ns(2_000_000_000);
     db.run_background().unwrap();
     assert!(status(&db, "backup_held_bytes") < held_bytes && status(&db, "backup_pins") == 1);
@@ -94,7 +94,7 @@ fn a_snapshot_that_could_not_be_pinned_is_not_replaced_by_one_of_now() {
     assert_eq!(status(&db, "backup_pins"), 0);
 }
 
-/// Whether a snapshot that nobody writes goes when it is old.
+/// Returns whether a pin is released after its maximum age if no snapshot is written from it.
 fn goes_when_old(disk: &SimDisk) -> bool {
     let (db, clock) = with_clock(disk);
     db.set_snapshot_max_age(10);
@@ -121,7 +121,7 @@ fn goes_when_old(disk: &SimDisk) -> bool {
 fn z8_a_snapshot_that_nobody_writes_goes_when_it_is_old() {
     assert!(goes_when_old(&SimDisk::new()));
     let _bug = plant("backup: keep a forgotten pin");
-    assert!(!goes_when_old(&SimDisk::new()), "the bug is caught by a pin that stays");
+    assert!(!goes_when_old(&SimDisk::new()), "the remaining pin reveals the bug");
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn z8_pins_go_when_the_disk_is_full() {
     while status(&db, "backup_pins") > 0 {
         held_bytes = status(&db, "backup_held_bytes");
         rounds += 1;
-        assert!(rounds < 200, "the pins stay, with {held_bytes} bytes");
+        assert!(rounds < 200, "the pins remain, with {held_bytes} bytes");
         let _may_be_refused = try_change(&db, &mut rows, &mut rng).and_then(|()| db.checkpoint());
         clock.advance_ns(2_000_000_000);
         db.run_background().unwrap();

@@ -1,5 +1,5 @@
-//! Tables whose columns come and go, for tests: rows by the numbers of their columns, their stored
-//! bytes, and their rows in a database.
+//! Tables whose columns are added and dropped, for tests: rows as values by column number, their
+//! stored bytes, and operations on them in a database.
 
 #![allow(clippy::unwrap_used, dead_code, unreachable_pub, reason = "each test file uses a part")]
 
@@ -17,19 +17,19 @@ use cheetah_io::rng::Rng;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A column: its number for ever, and its width; 0 is variable.
+/// A column: its permanent number, and its width; 0 is variable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Column {
     pub no: u32,
     pub width: u16,
 }
 
-/// A value and whether it is NULL; the bytes of a NULL one count too.
+/// Whether the value is NULL, and its bytes, which are also compared for a NULL.
 pub type Value = (bool, Vec<u8>);
 pub type Row = BTreeMap<u32, Value>;
 pub type Rows = BTreeMap<u64, Row>;
 
-/// The column that the secondary index is of; it never goes.
+/// The column of the secondary index; it is never dropped.
 pub const NUMBER: Column = Column { no: 0, width: 8 };
 
 pub fn is_fixed(column: &&Column) -> bool {
@@ -66,7 +66,7 @@ pub fn stored(columns: &[Column], row: &Row, kept: &BTreeMap<u32, [u8; LOCATOR_B
     out
 }
 
-/// The row of a stored one, and where its large values are.
+/// The row in the stored bytes, and the locators of its large values.
 pub fn parse(columns: &[Column], bytes: &[u8]) -> (Row, BTreeMap<u32, [u8; LOCATOR_BYTES]>) {
     let row_format = row_format(columns);
     let view = RowView::parse(&row_format, bytes).unwrap();
@@ -88,10 +88,7 @@ pub fn parse(columns: &[Column], bytes: &[u8]) -> (Row, BTreeMap<u32, [u8; LOCAT
         row.insert(column.no, (is_null, value));
     }
     for bit in columns.len()..view.nulls().len() * 8 {
-        assert!(
-            view.nulls()[bit / 8] >> (bit % 8) & 1 == 1,
-            "bits behind the columns are as in the defaults"
-        );
+        assert!(view.nulls()[bit / 8] >> (bit % 8) & 1 == 1, "bits after the columns are as in the defaults");
     }
     (row, external)
 }
@@ -109,7 +106,7 @@ pub fn random_value(rng: &mut Rng, column: &Column, is_long: bool) -> Value {
     (rng.chance(0.3), rng.bytes(bytes))
 }
 
-/// A change of columns, and the defaults of those that come.
+/// A change of columns, with the defaults of the added columns.
 pub fn new_rows(old: &[Column], new: &[Column], defaults: &Row) -> NewRows {
     let place = |columns: &[Column], column: &Column, f: fn(&&Column) -> bool| {
         columns.iter().filter(f).position(|other| other.no == column.no).map(|at| at as u16)
@@ -192,8 +189,8 @@ pub fn complete(txn: &Transaction, table: &Arc<Table>, columns: &[Column], bytes
     Ok(row)
 }
 
-/// All rows, by the clustered index row by row, in groups, from the secondary index, and by their
-/// keys.
+/// Reads all rows in several ways: row by row and in groups by the clustered index, by the
+/// secondary index, and by key.
 pub fn read_all(txn: &mut Transaction, table: &Arc<Table>, columns: &[Column], how: Read) -> Result<Rows> {
     let mut rows = Rows::new();
     let mut cursor = txn.cursor(table, 0, how)?;
@@ -246,7 +243,7 @@ pub fn read_all(txn: &mut Transaction, table: &Arc<Table>, columns: &[Column], h
     Ok(rows)
 }
 
-/// Whether the table is whole, and uses every page that it has.
+/// Checks that the table is intact, and that every page has an owner.
 pub fn check(db: &Db, table: &Arc<Table>, columns: &[Column]) -> std::result::Result<(), String> {
     let report = db.check_table_with(table, &mut |_, stored, expected| {
         let key = index_key(&parse(columns, stored).0);

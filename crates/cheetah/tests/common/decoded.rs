@@ -1,8 +1,8 @@
-//! Rules for any bytes that a decoder accepts: for the tests of decoders on stable, and for the
+//! Rules for any bytes that a decoder accepts, for the decoder tests on stable Rust and for the
 //! fuzz targets.
 //!
-//! Each function takes any bytes whatever. A refusal is fine; an accepted value is written again
-//! and read again, and must then be the same.
+//! Each function takes arbitrary bytes. The decoder may refuse them; an accepted value is encoded
+//! and decoded again, and must not change.
 
 use cheetah::testing::base::{Epoch, Lsn, PageId, Result, TxnId, UndoPtr};
 use cheetah::testing::format::catalog::{parse_piece_key, piece_key, TableDef};
@@ -29,14 +29,14 @@ pub(crate) fn catalog_row(bytes: &[u8]) {
     }
 }
 
-/// The content of a dictionary: any that is taken serves to compress and to decompress.
+/// The content of a dictionary: any accepted content can be used to compress and decompress.
 pub(crate) fn dictionary(bytes: &[u8]) {
     for level in [-1, 1, 9] {
         let compression = Compression { level, ..Compression::default() };
         let made = (Dictionary::new(PageId(9), bytes), Primer::new(PageId(9), bytes, compression));
         let (Ok(dictionary), Ok(primer)) = made else { return };
         assert_eq!(dictionary.name(), primer.name());
-        let content = b"some content that is not in it, or is".repeat(3);
+        let content = b"some content that may or may not be in it".repeat(3);
         let bytes = Workspace::default().image_bytes(&content, compression, Some(&primer));
         assert!(bytes <= 48 + 9 + content.len().next_multiple_of(64));
     }
@@ -51,7 +51,7 @@ pub(crate) fn statistics_row(bytes: &[u8]) {
     }
 }
 
-/// The words of a row that has gone, and the key under which they are.
+/// The words of a deleted row, and their key.
 pub(crate) fn removed_words(bytes: &[u8]) {
     let mut again = (Vec::new(), Vec::new());
     let read = removed_words::each_word(bytes, |word| {
@@ -80,8 +80,8 @@ pub(crate) fn positions(bytes: &[u8]) {
     }
 }
 
-/// An index whose every word is in one row, whose text is the word. It takes a query's words apart
-/// at spaces and points.
+/// An index in which every word is in one row, whose text is the word. It splits a query's words at
+/// spaces and periods.
 struct OneRow;
 
 impl Source for OneRow {
@@ -118,13 +118,13 @@ impl Source for OneRow {
     }
 }
 
-/// A full-text query in each mode: refused, or answered with rows in the order of their ranks.
+/// A full-text query in each mode: it is refused, or returns rows in the order of their ranks.
 pub(crate) fn search_query(bytes: &[u8]) {
     for mode in [Mode::NaturalLanguage, Mode::Boolean, Mode::QueryExpansion] {
         let Ok(mut matches) = search(bytes, mode, &mut OneRow, 1 << 20) else { continue };
         let mut before = f32::INFINITY;
         for place in 0..matches.len() {
-            let (key, rank) = matches.get(place).expect("a row stands in each place");
+            let (key, rank) = matches.get(place).expect("each position has a row");
             let key = key.to_vec();
             assert!(rank <= before && matches.rank(&key) == Some(rank));
             before = rank;
@@ -199,7 +199,7 @@ pub(crate) fn undo_record(bytes: &[u8]) {
     assert_eq!(undo_record::decode_body(&again[undo_record::HEAD_BYTES..]).ok(), Some(body));
 }
 
-/// Frames of the log, one behind the other from the chain 5 on, and the search for marks where the
+/// Consecutive frames of the log, starting with chain value 5, and the search for marks where the
 /// chain breaks.
 pub(crate) fn log_frames(bytes: &[u8]) {
     let (mut rest, mut chain) = (bytes, 5);
@@ -258,7 +258,7 @@ pub(crate) fn file_headers(bytes: &[u8]) {
     }
 }
 
-/// A chunk of a map file, and the contents that its kinds have.
+/// A chunk of a map file, and the contents of each kind of chunk.
 pub(crate) fn map_chunk(bytes: &[u8]) {
     drop((map_block::Begin::decode(bytes), map_block::End::decode(bytes)));
     let Some(Ok(header)) = bytes.first_chunk().map(map_block::ChunkHeader::decode) else { return };
@@ -266,7 +266,7 @@ pub(crate) fn map_chunk(bytes: &[u8]) {
     if header.open(bytes, 0, &mut content).is_ok() && header.entries(&content, &mut entries).is_ok() {
         let (mut again, mut entries_again) = (Vec::new(), Vec::new());
         map_block::encode_entries(&entries, &mut again);
-        header.entries(&again, &mut entries_again).expect("what was written is read");
+        header.entries(&again, &mut entries_again).expect("the encoded value is accepted");
         assert_eq!(entries_again, entries);
     }
 }

@@ -1,20 +1,20 @@
-//! Fuzzing on stable Rust: deterministic mutations of good bytes, thrown at a decoder.
+//! Fuzzing on stable Rust: feeds deterministic mutations of valid bytes to a decoder.
 //!
-//! Like a coverage-blind libFuzzer, but in every `cargo test`: a decoder that panics, overflows or
-//! does not come back is found by seed. Bytes under a checksum need a `repair` that recomputes it,
-//! or nothing behind the checksum is ever reached.
+//! This is like libFuzzer without coverage feedback, but runs in every `cargo test`. A seed
+//! identifies each mutation on which a decoder panics, overflows or does not return. Bytes with a
+//! checksum need a `repair` that recomputes it; otherwise no code after the checksum is reached.
 
 use cheetah_io::rng::Rng;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-/// Numbers at the edges of what lengths and counts can be.
+/// Extreme values for lengths and counts.
 const EDGES: [u64; 12] =
     [0, 1, 0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0xffff, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, u64::MAX];
 
-/// Throws `rounds` mutations of `samples` at `decode`, which may refuse but must not panic.
+/// Calls `decode` with `rounds` mutations of `samples`; it may refuse them but must not panic.
 ///
 /// # Panics
-/// With the seed and the bytes in hex, when `decode` does.
+/// Panics with the seed and the bytes in hexadecimal if `decode` panics.
 pub(crate) fn survive(
     name: &str,
     samples: &[Vec<u8>],
@@ -63,7 +63,7 @@ fn mutate(rng: &mut Rng, bytes: &mut Vec<u8>, samples: &[Vec<u8>]) {
     }
 }
 
-/// Headers are near the start, so half of the positions are.
+/// A random position; half of the positions are near the start, where headers are.
 fn position(rng: &mut Rng, length: usize) -> usize {
     let limit = if rng.chance(0.5) { length.min(64) } else { length };
     rng.below(limit as u64 + 1) as usize

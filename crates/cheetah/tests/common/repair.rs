@@ -1,15 +1,16 @@
-//! Makes lengths and checksums of changed bytes right again, so that a decoder looks behind them.
+//! Repairs lengths and checksums of changed bytes, so that a decoder accepts them and decodes the
+//! rest.
 
 use cheetah::testing::format::{log_frame, map_block};
 
-/// Puts the CRC-32C of everything before it at `at` of a block of `bytes`.
+/// Writes the CRC-32C of all preceding bytes at offset `at` of a block of `bytes`.
 pub(crate) fn block(block: &mut Vec<u8>, bytes: usize, at: usize) {
     block.resize(bytes, 0);
     let crc = crc32c::crc32c(&block[..at]);
     block[at..at + 4].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Makes the length and the checksum of a chunk right again.
+/// Repairs the length and the checksum of a chunk.
 pub(crate) fn chunk(chunk: &mut Vec<u8>) {
     chunk.resize(chunk.len().max(map_block::CHUNK_HEADER_BYTES), 0);
     let stored = chunk.len() - map_block::CHUNK_HEADER_BYTES;
@@ -19,7 +20,7 @@ pub(crate) fn chunk(chunk: &mut Vec<u8>) {
     chunk[16..20].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Makes the lengths and checksums of frames right again.
+/// Repairs the lengths and checksums of frames.
 pub(crate) fn frames(frames: &mut Vec<u8>) {
     let bodies: Vec<_> = frames.chunks(40).map(<[u8]>::to_vec).collect();
     frames.clear();

@@ -1,4 +1,4 @@
-//! Good bytes of every format: the tests of decoders mutate them, and the golden files keep them.
+//! Valid bytes of every format: the tests of decoders mutate them, and the golden files store them.
 
 use cheetah::testing::base::{Epoch, Lsn, PageId, SegmentId, TableId, TreeId, TxnId, UndoPtr, Xid};
 use cheetah::testing::format::catalog::{
@@ -45,7 +45,7 @@ pub(crate) fn row(i: u32) -> Vec<u8> {
     row
 }
 
-/// A page of each kind, leaves with rows and without.
+/// A page of each kind, with empty and non-empty leaves.
 pub(crate) fn pages() -> Vec<PageBuf> {
     let mut pages = Vec::new();
     for opaque in [false, true] {
@@ -74,7 +74,7 @@ pub(crate) fn pages() -> Vec<PageBuf> {
     pages
 }
 
-/// Content of a dictionary that all pages have something of.
+/// Content of a dictionary that has something in common with all pages.
 pub(crate) fn dictionary_content() -> Vec<u8> {
     [&b"content ".repeat(8)[..], &[7; 40], b"abcdefgh", b"tail", &b"aaaaaaaaatail".repeat(3)].concat()
 }
@@ -95,7 +95,7 @@ pub(crate) fn dictionary_page() -> PageBuf {
     bytes
 }
 
-/// Images that only version 2 has: of a dictionary, and of pages beside it.
+/// Images that only version 2 has: of a dictionary, and of pages compressed with it.
 pub(crate) fn images_with_dictionary() -> Vec<Vec<u8>> {
     let primer = primer();
     let mut images = vec![image(&dictionary_page(), Codec::None, None)];
@@ -103,13 +103,13 @@ pub(crate) fn images_with_dictionary() -> Vec<Vec<u8>> {
     images
 }
 
-/// The key of the closed samples.
+/// The key of the encrypted samples.
 pub(crate) fn key() -> Key {
     Key::new(5, 3, vec![0x5a; 32].into(), &[7; 16])
 }
 
-/// Everything that is closed, with nonces that are the same each time: images, the header of a log
-/// file and frames of it, a change file, a copy of CONTROL, and a catalog row.
+/// A sample of each encrypted format, with constant nonces: images, the header of a log file and
+/// frames of it, a change file, a copy of CONTROL, and a catalog row.
 pub(crate) fn closed_formats() -> Vec<Vec<u8>> {
     let key = key();
     let mut all: Vec<_> = pages().iter().map(|page| closed_image(page, &key)).collect();
@@ -140,7 +140,7 @@ fn closed_image(page: &[u8], key: &Key) -> Vec<u8> {
     image
 }
 
-/// Images of all pages with that codec.
+/// Images of all pages with this codec.
 pub(crate) fn images(codec: Codec) -> Vec<Vec<u8>> {
     pages().iter().map(|page| image(page, codec, None)).collect()
 }
@@ -227,7 +227,7 @@ pub(crate) fn map_chunks() -> Vec<Vec<u8>> {
     chunks
 }
 
-/// Row-format versions that rows may have besides that of the samples.
+/// Row-format versions that rows may have in addition to that of the samples.
 pub(crate) fn older_formats() -> Vec<OlderFormatVersion> {
     let newest = row_format();
     let mut defaults = Vec::new();
@@ -249,8 +249,8 @@ pub(crate) fn older_formats() -> Vec<OlderFormatVersion> {
     vec![older(vec![16, newest.fixed[0]], 1), older(vec![3], 2)]
 }
 
-/// A definition of a table, the key of a piece of one, and definitions with several row-format
-/// versions of rows, with constraints, and with a full-text index.
+/// A table definition, the key of a piece of a definition, and definitions with several row-format
+/// versions, with constraints, and with a full-text index.
 pub(crate) fn catalog_rows() -> Vec<Vec<u8>> {
     let def = table_def();
     let (mut row, mut with_formats, mut with_constraints) = (Vec::new(), Vec::new(), Vec::new());
@@ -273,7 +273,7 @@ pub(crate) fn catalog_row_of_removed_words() -> Vec<u8> {
     row
 }
 
-/// Words of a row that has gone.
+/// The words of a deleted row.
 pub(crate) fn removed_words() -> Vec<u8> {
     let words: [&[u8]; 4] = [b"an\0", b"ancient\0", b"and\0", b"city\0"];
     let (mut last, mut bytes) = (&b""[..], Vec::new());
@@ -390,7 +390,7 @@ pub(crate) fn state_with_change_files() -> State {
     State { change_files: vec![file(70), file(72)], ..state_with_dictionaries() }
 }
 
-/// A change file of two blocks, closed with that key.
+/// A change file of two blocks, encrypted with `key` if there is one.
 pub(crate) fn change_file(key: Option<&Key>) -> Vec<u8> {
     let header = change_file::encode_header(&[7; 16], Epoch(70), key.map(Key::name));
     let (mut bytes, mut chain) = (header.to_vec(), change_file::chain_of(&header));
@@ -465,7 +465,7 @@ pub(crate) fn log_records() -> Vec<Vec<u8>> {
     records.iter().map(encode_log_record).collect()
 }
 
-/// The log record that came with constraints between tables.
+/// The log record that was added with foreign keys.
 pub(crate) fn rename_record() -> Vec<u8> {
     let changed = vec![(TableId(7), &b"a definition"[..]), (TableId(8), b"another one")];
     encode_log_record(&LogRecord::RenameWithConstraints(changed))

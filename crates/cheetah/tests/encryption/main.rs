@@ -1,7 +1,7 @@
-//! Encryption at rest: no row stands in plain text in any file, whatever happens, and every row is
-//! there with the keys, and only with them.
+//! Encryption at rest: whatever happens, no file contains a row in plain text, and all rows are
+//! readable with the keys and only with them.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod lacking;
 mod rotation;
@@ -28,33 +28,33 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 use support::*;
 
-/// The text that every row has in it.
+/// The string that every row contains.
 const MARK: &[u8] = b"in plain text";
-/// The key of the tables that say that they are encrypted.
+/// The key of the tables with explicit encryption.
 const TABLE_KEY: u32 = 5;
 const ROWS: u64 = 900;
 const LIVES: u64 = 4;
 
-/// Of a key service.
+/// Whether the key service delays its answers.
 #[derive(Default, PartialEq, Eq, Clone, Copy)]
 enum Stall {
     #[default]
     Off,
     On,
-    /// Somebody waits for an answer.
+    /// A request waits for an answer.
     Asked,
 }
 
-/// Keys by number, each with its newest version; of some it may have lost the older ones.
+/// A key service: keys by ID, each with its newest version; older versions may be lost.
 #[derive(Default)]
 struct Service {
     newest: Mutex<BTreeMap<u32, u32>>,
     lost: Mutex<BTreeSet<(u32, u32)>>,
-    /// Versions of keys that it was asked for.
+    /// The requested key versions.
     asked: Mutex<Vec<(u32, u32)>>,
-    /// Another service than the one before, with the same numbers.
+    /// Distinguishes the keys of different services with the same IDs.
     salt: u8,
-    /// Answers wait while it is not `Off`.
+    /// Answers are delayed while this is not `Off`.
     stall: Mutex<Stall>,
     is_over: Condvar,
 }
@@ -95,7 +95,7 @@ impl KeyService for Service {
     }
 }
 
-/// A database on a simulated disk, with its clock.
+/// A database on a simulated disk, with a clock.
 struct World {
     disk: SimDisk,
     clock: SimClock,
@@ -132,7 +132,7 @@ impl World {
         Db::open(env, self.config.clone())
     }
 
-    /// Lets the background work, and time pass.
+    /// Runs the background work, and advances the clock.
     fn work(&self, db: &Db, steps: usize) -> Result<(), String> {
         self.work_for(db, steps, 2_000_000_000)
     }
@@ -145,17 +145,17 @@ impl World {
         Ok(())
     }
 
-    /// Lets the background work until all images are closed as they should be.
+    /// Runs the background work until all images are encrypted as required.
     fn rotate(&self, db: &Db) -> Result<(), String> {
         self.rotate_while(db, &mut |_| Ok(()))
     }
 
-    /// The same while something else happens.
+    /// The same, and calls `each` in every step.
     fn rotate_while(&self, db: &Db, each: &mut dyn FnMut(usize) -> Result<(), String>) -> Result<(), String> {
         db.rotate_keys();
         for step in 0..200_000 {
             each(step)?;
-            // At first too little for a database to come to rest.
+            // At first the time is too short for the database to become idle.
             self.work_for(db, 1, if step < 400 { 1_000_000 } else { 2_000_000_000 })?;
             if !db.is_rotating() {
                 return Ok(());
@@ -169,7 +169,7 @@ impl World {
         paths.map(|path| (path.clone(), self.disk.contents(&path).unwrap_or_default())).collect()
     }
 
-    /// Files in which a row stands.
+    /// The files that contain a row in plain text.
     fn plain_files(&self) -> Vec<String> {
         let has_mark = |bytes: &[u8]| bytes.windows(MARK.len()).any(|window| window == MARK);
         self.files().into_iter().filter(|(_, bytes)| has_mark(bytes)).map(|(path, _)| path).collect()
@@ -217,7 +217,7 @@ fn encrypted(name: &str, wish: Encryption) -> cheetah::testing::table::TableSpec
     }
 }
 
-/// A row with the mark in a column, and in the key of an entry; some are large values.
+/// A row with the mark in a column and in the key of an entry; some rows have large values.
 fn row(number: u64, rng: &mut Rng) -> Row {
     let name = [MARK, &[b'a' + (number % 9) as u8][..]].concat();
     let filler = if rng.below(12) == 0 { 3000 } else { rng.below(60) as usize };
@@ -231,7 +231,7 @@ struct Model {
 }
 
 impl Model {
-    /// A committed transaction in one of the tables.
+    /// Commits a transaction in one of the tables.
     fn change(&mut self, db: &Db, rng: &mut Rng) -> Result<(), String> {
         let names: Vec<_> = self.rows.keys().copied().collect();
         let name = names[rng.below(names.len() as u64) as usize];
@@ -274,8 +274,8 @@ impl Model {
     }
 }
 
-/// Lives of a database with an encrypted table, and one that is when tables are by default. Keys
-/// get newer versions, and old ones are lost once nothing names them.
+/// Plays several lives of a database with a table with explicit encryption and a table with the
+/// default. Keys get newer versions, and old versions are lost once nothing names them.
 fn play(seed: u64, bug: Option<&'static str>) -> Result<(), String> {
     let mut rng = Rng::new(seed);
     let mut world = World::new(seed);
@@ -317,7 +317,7 @@ fn play(seed: u64, bug: Option<&'static str>) -> Result<(), String> {
             }
             let plain = world.plain_files();
             if !plain.is_empty() {
-                return Err(at(format!("rows stand in {plain:?}")));
+                return Err(at(format!("rows in plain text in {plain:?}")));
             }
         }
         let policy = if rng.below(2) == 0 { CrashPolicy::SyncedOnly } else { CrashPolicy::Random(0.5) };
@@ -325,7 +325,7 @@ fn play(seed: u64, bug: Option<&'static str>) -> Result<(), String> {
         std::mem::forget(db);
         let plain = world.plain_files();
         if !plain.is_empty() {
-            return Err(at(format!("after the power cut rows stand in {plain:?}")));
+            return Err(at(format!("after the power cut rows in plain text in {plain:?}")));
         }
     }
     let db = world.open().map_err(|error| error.to_string())?;
@@ -340,7 +340,7 @@ fn caught(bug: &'static str) {
     assert!((1..=40).any(is_wrong), "'{bug}' was not caught");
 }
 
-/// Databases of `make test`; more with `CHEETAH_ENCRYPTION_SEEDS`.
+/// The number of databases in `make test`; `CHEETAH_ENCRYPTION_SEEDS` sets another number.
 fn seeds() -> u64 {
     std::env::var("CHEETAH_ENCRYPTION_SEEDS").ok().and_then(|count| count.parse().ok()).unwrap_or(6)
 }
@@ -365,8 +365,8 @@ fn rows_that_are_not_encrypted_are_found_by_the_same_search() {
     assert!(world.named().is_empty(), "older engines read it");
 }
 
-/// A database with a table, after `transactions` transactions; the model and the numbers to go on
-/// with.
+/// A database with a table, after `transactions` transactions, with its model and the random
+/// numbers for further transactions.
 fn filled(world: &World, wish: Encryption, transactions: usize) -> (Db, Model, Rng) {
     let db = world.open().unwrap();
     let (mut model, mut rng) = (Model::default(), Rng::new(3));
@@ -376,7 +376,7 @@ fn filled(world: &World, wish: Encryption, transactions: usize) -> (Db, Model, R
     (db, model, rng)
 }
 
-/// A database of a few rows, closed.
+/// A closed database of a few rows.
 fn small(world: &World, wish: Encryption) -> Model {
     let (db, model, _) = filled(world, wish, 10);
     db.close().unwrap();
@@ -415,12 +415,12 @@ fn z10_a_start_without_the_keys_leaves_a_snapshot_as_it_is() {
     let snapshot = db.pin_snapshot().unwrap();
     snapshot.write_to(Path::new("snap"), Path::new(""), pace, &|_| true, &[]).unwrap();
     world.disk = world.disk.at("snap");
-    // A start makes the file that it locks.
+    // A startup creates the lock file.
     let files = |world: &World| world.files().into_iter().filter(|file| file.0 != "LOCK").collect::<Vec<_>>();
     let before = files(&world);
     let keys = std::mem::take(&mut world.config.keys);
     assert!(matches!(world.open().unwrap_err(), Error::Key { .. }));
-    assert!(files(&world) == before, "nothing is written, and MANIFEST is there");
+    assert!(files(&world) == before, "no file is written, and MANIFEST is kept");
     world.config.keys = keys;
     model.verify(&world.open().unwrap()).unwrap();
 }
@@ -464,7 +464,7 @@ fn tables_that_do_not_say_follow_the_setting() {
     db.set_encrypt_tables(true).unwrap();
     world.rotate(&db).unwrap();
     model.verify(&db).unwrap();
-    // Dead images stay in their segment until that is collected.
+    // Dead images remain in their segment until garbage collection.
     assert!(closed(&world).0 > 0);
     db.set_encrypt_tables(false).unwrap();
     world.rotate(&db).unwrap();
@@ -524,7 +524,8 @@ fn e6_what_was_logged_in_plain_text_goes_when_the_log_is_encrypted() {
     assert_ne!(plain_in_log(), Vec::<String>::new());
 }
 
-/// As `cheetah-cli --keys check` does, which leaves a plain database one that needs no keys.
+/// Opens the database like `cheetah-cli --keys check`, which must not make an unencrypted database
+/// need keys.
 #[test]
 fn who_only_looks_encrypts_nothing_where_nothing_is_encrypted() {
     for is_encrypted in [false, true] {
@@ -616,7 +617,7 @@ fn with_change_file(seed: u64) -> Option<(World, Model, String)> {
 fn v8_parity_mends_a_closed_change_file() {
     let (world, model, file) = (1..30).find_map(with_change_file).unwrap();
     let bytes = world.disk.contents(&file).unwrap();
-    assert_eq!(bytes[8], 2, "the file is closed");
+    assert_eq!(bytes[8], 2, "the file is encrypted");
     for at in [20, 70, 90] {
         let world = World { disk: world.disk.snapshot(), clock: world.clock.clone(), ..World::new(1) };
         world.disk.flip(&file, at, 4).unwrap();
@@ -626,7 +627,7 @@ fn v8_parity_mends_a_closed_change_file() {
     }
 }
 
-/// A table that was made while tables were not encrypted: nobody has looked whether its key exists.
+/// A table that was created while tables were not encrypted, so its key was not checked.
 #[test]
 fn e16_a_plain_table_whose_key_never_existed_is_salvaged_and_closed() {
     let mut world = World::with_plain_log(1);

@@ -1,4 +1,4 @@
-//! Key rotation: images move from old keys to new ones, and old keys can go.
+//! Key rotation: images move from old keys to new ones, and old keys are no longer needed.
 
 use super::*;
 
@@ -51,7 +51,8 @@ fn e15_a_key_is_named_until_a_checkpoint_names_no_image_of_it() {
     assert!(crashed_when_forgotten().is_err());
 }
 
-/// Images that a second rotation has to move after a first one that could not read some.
+/// The number of images that a second rotation moves after a first one that could not read some
+/// images.
 fn left_by_a_pass_without_reads() -> u64 {
     let world = World::new(1);
     let model = small(&world, Encryption::Default);
@@ -81,9 +82,9 @@ fn e15_what_a_pass_could_not_read_is_closed_anew_by_the_next() {
     assert!(left_by_a_pass_without_reads() > 0);
 }
 
-/// Encrypts all tables of a database on a disk with less space than the reserve. How much is free
-/// of the disk at least while images are rotated, in units of the reserve, once more has been given
-/// back; and how many of them are rotated before.
+/// Encrypts all tables of a database on a disk with less free space than the reserve. Returns the
+/// minimum free space during rotation, in units of the reserve, and the number of images that are
+/// rotated before the disk gets more space.
 fn rotated_on_a_small_disk() -> (f64, u64) {
     let world = World::with_plain_log(1);
     let (db, model, _) = filled(&world, Encryption::Default, 300);
@@ -95,7 +96,7 @@ fn rotated_on_a_small_disk() -> (f64, u64) {
     };
     let space = used_bytes() + reserve_bytes / 2;
     world.disk.set_space(Some(space));
-    // The disk is looked at now and then.
+    // The free space is checked only now and then.
     world.work(&db, 100).unwrap();
     db.set_encrypt_tables(true).unwrap();
     let mut least_bytes = u64::MAX;
@@ -103,7 +104,7 @@ fn rotated_on_a_small_disk() -> (f64, u64) {
         let (rotated, free_bytes) = (db.rotated_images(), space.saturating_sub(used_bytes()));
         let _may_be_full = world.work_for(&db, 1, 10_000_000);
         if db.rotated_images() > rotated {
-            // Others of the background come first, and may have given space back.
+            // Other background work runs first, and may have freed space.
             least_bytes = least_bytes.min(free_bytes.max(space.saturating_sub(used_bytes())));
         }
     };
@@ -125,8 +126,8 @@ fn h3_rotation_leaves_the_reserve_to_others() {
     assert!(least < 0.6 && rotated > 0, "{least} of the reserve, {rotated}");
 }
 
-/// More keys are in use than CONTROL has room for with two versions each, and all of them get a
-/// newer one.
+/// Uses more keys than CONTROL can hold with two versions each, and gives all of them a newer
+/// version.
 fn rotate_many_keys() -> Result<(), String> {
     let world = World::new(1);
     let db = world.open().unwrap();

@@ -1,8 +1,8 @@
-//! A client: turns plans into calls of the library, and their results into operations of a history.
+//! A client turns plans into calls of the library, and their results into operations of a history.
 //!
-//! The caller of `advance` decides which client comes next. In one thread, a client that finds a
-//! row locked does not wait, but tries again when it comes next, and a read goes on by one row at a
-//! time: so all happens in an order that a seed repeats.
+//! The caller of `advance` chooses the next client. In one thread, a client that finds a row locked
+//! does not wait, but retries at its next turn, and a read advances by one row at a time: so a seed
+//! reproduces the order of all operations.
 
 use crate::history::{Op, Seen, Txn, What};
 use crate::plan::{How, Plan, Reading, Step, Via, GROUP_KEYS};
@@ -15,18 +15,18 @@ use cheetah::testing::db::{
 use cheetah::testing::table::{NewRow, OldEntry, SecondaryEntry};
 use std::collections::BTreeMap;
 
-/// How often a client finds a row locked before its transaction is rolled back.
+/// The number of times that a client finds a row locked before its transaction is rolled back.
 const PATIENCE: u32 = 12;
-/// How long it waits for a row, where it does.
+/// The lock wait of a client that waits for rows.
 const LOCK_WAIT_NS: u64 = 2_000_000_000;
-/// Rows that are taken from a leaf at once.
+/// The number of rows read from a leaf at once.
 const ROWS_AT_ONCE: usize = 8;
-/// The index by group and number, whose entries move with every change of a row, and the one by
-/// group alone, whose entries stay. Between them is the unique one by the last value.
+/// The index by group and number, whose entries move with every change of a row, and the index by
+/// group alone, whose entries never move. The unique index by the last value is between them.
 const BY_NUMBER: usize = 1;
 const BY_GROUP: usize = 3;
 
-/// A row: its values, a register's one and only, a list's in the order in which they came.
+/// A row's values: the only value of a register, or the values of a list in insertion order.
 struct Row(Vec<u64>);
 
 impl Row {
@@ -42,7 +42,7 @@ impl Row {
         self.0.last().copied().unwrap_or_default()
     }
 
-    /// The keys of its entries, in the order of secondary indexes, of which there may be none.
+    /// The keys of its entries, in the order of the secondary indexes, if there are any.
     fn entries(&self, key: u64, run: &Run) -> Vec<Vec<u8>> {
         if !run.has_indexes {
             return Vec::new();
@@ -65,7 +65,7 @@ pub(crate) fn values_of(stored: &[u8]) -> Vec<u64> {
     Row::parse(stored).0
 }
 
-/// A number as keys and rows have it.
+/// A number as stored in keys and rows.
 pub(crate) fn number(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
@@ -75,7 +75,7 @@ pub(crate) fn seen_of(stored: &[u8], is_list: bool) -> Seen {
     Row::parse(stored).seen(is_list)
 }
 
-/// The visible content of a place without a row.
+/// The visible content of a key without a row.
 pub(crate) fn nothing(is_list: bool, is_length: bool) -> Seen {
     match (is_list, is_length) {
         (true, true) => Seen::Length(0),
@@ -84,34 +84,34 @@ pub(crate) fn nothing(is_list: bool, is_length: bool) -> Seen {
     }
 }
 
-/// A read under way.
+/// A read in progress.
 struct Scan {
-    /// None for one that looks for key after key, of these.
+    /// `None` for a read that looks up key after key.
     cursor: Option<Cursor>,
     keys: Vec<u64>,
     steps_count: usize,
     seen: BTreeMap<u64, Seen>,
 }
 
-/// See the module.
+/// A client; see the module.
 pub(crate) struct Client {
     no: usize,
     txn: Transaction,
     plan: Option<Plan>,
-    /// Its place in the plan.
+    /// Its position in the plan.
     at: usize,
-    /// The operations of its transaction, and those of all that it has ended.
+    /// The operations of its current transaction, and its ended transactions.
     ops: Vec<Op>,
     txns: Vec<Txn>,
     tried: u32,
     sent: Option<u64>,
     scan: Option<Scan>,
-    /// The savepoint, and how many statements there were before it.
+    /// The savepoint, and the number of statements before it.
     saved: Option<(Savepoint, usize)>,
 }
 
 impl Client {
-    /// A client that does not wait tries again.
+    /// Creates a client. A client that does not wait for locks retries.
     pub(crate) fn new(no: usize, mut txn: Transaction, has_snapshot_isolation: bool, waits: bool) -> Self {
         txn.set_lock_wait(if waits { LOCK_WAIT_NS } else { 0 });
         txn.set_snapshot_isolation(has_snapshot_isolation);
@@ -120,15 +120,15 @@ impl Client {
         Self { no, txn, plan, at: 0, ops: Vec::new(), txns: Vec::new(), tried: 0, sent, scan, saved }
     }
 
-    /// All of its transactions. One that is open has not ended.
+    /// Returns all of its transactions; an open one counts as not ended.
     pub(crate) fn into_txns(mut self) -> Vec<Txn> {
         let end = (u64::MAX >> 1, u64::MAX >> 1);
         self.note_end(false, end);
         self.txns
     }
 
-    /// One statement, or one row of a read; false when there is no transaction left. An error stops
-    /// the run.
+    /// Runs one statement, or one row of a read; returns false if there are no more transactions.
+    /// An error stops the run.
     pub(crate) fn advance(&mut self, run: &Run) -> Result<bool> {
         if self.plan.is_none() {
             self.plan = run.next_plan();
@@ -155,7 +155,7 @@ impl Client {
         Ok(true)
     }
 
-    /// Goes on with the statement under way; whether that is done.
+    /// Continues the current statement; returns whether it is complete.
     fn act(&mut self, run: &Run) -> Result<bool> {
         let Some(plan) = &self.plan else { return Ok(true) };
         let Some(step) = plan.steps.get(self.at).cloned() else {
@@ -220,7 +220,7 @@ impl Client {
         Ok(())
     }
 
-    /// Goes on with a read; returns its findings once it is done.
+    /// Continues a read; returns its findings once it is complete.
     fn read(&mut self, run: &Run, reading: &Reading) -> Result<Option<What>> {
         let mut scan = match self.scan.take() {
             Some(scan) => scan,
@@ -270,9 +270,9 @@ impl Client {
     }
 
     fn what(&self, is_list: bool, reading: &Reading, mut scan: Scan) -> What {
-        // A locking scan that keeps no gaps may miss a row whose value, and with it its place in
-        // the index, went down while it waited. A row that a search by values has not found may be
-        // there.
+        // A locking scan without gap locks may miss a row whose value, and so its position in the
+        // index, decreased while the scan waited. A row that a search by values did not find may
+        // exist.
         let may_miss = reading.via == Via::Found
             || matches!(reading.via, Via::Numbers | Via::Covered)
                 && reading.lock.is_some()
@@ -285,7 +285,7 @@ impl Client {
         What::Read { locks: reading.lock.is_some(), by_index, seen: seen.collect(), words }
     }
 
-    /// Writes; all or nothing.
+    /// Writes completely or not at all.
     fn write(&mut self, run: &Run, key: u64, value: u64, how: How) -> Result<What> {
         let before = self.txn.savepoint();
         let done = self.try_write(run, key, value, how);
@@ -310,7 +310,7 @@ impl Client {
         let new = Row(before.into_iter().chain([value]).collect());
         match (how, old) {
             (How::Replace, None) => match self.insert(run, key, &new) {
-                // Without range locks a row may come after the look. It is locked now.
+                // Without range locks a row may be inserted after the lookup. It is locked now.
                 Err(Error::DuplicateKey { index_no: 0, .. }) if !self.locks_ranges() => {
                     return self.try_write(run, key, value, how);
                 }
@@ -333,7 +333,7 @@ impl Client {
         Ok(What::Write { key, value: Some(value) })
     }
 
-    /// Whether its transaction keeps rows from coming where it has looked.
+    /// Returns whether its transaction prevents inserts into ranges that it has read.
     fn locks_ranges(&self) -> bool {
         self.plan.as_ref().is_none_or(|plan| plan.level != Isolation::ReadCommitted)
     }
@@ -352,7 +352,7 @@ impl Client {
     fn update(&mut self, run: &Run, key: u64, old: &Row, new: &Row) -> Result<()> {
         let (old_words, new_words) = (&mut list_of(key, &old.0), &mut list_of(key, &new.0));
         let (old, entries) = (old.entries(key, run), new.entries(key, run));
-        // The entry by group stays.
+        // The entry by group does not change.
         let changed = ..old.len().min(BY_GROUP - 1);
         let key = key.to_be_bytes();
         let new = NewRow { key: &key, row: &new.stored(), secondary: &secondary(&entries[changed]) };
@@ -379,7 +379,7 @@ fn how_of(reading: &Reading) -> Read {
     }
 }
 
-/// The next row of a scan; whether there may be more.
+/// Reads the next row of a scan; returns whether there may be more rows.
 fn read_next(is_list: bool, reading: &Reading, scan: &mut Scan) -> Result<bool> {
     let Scan { cursor: Some(cursor), steps_count, seen, .. } = scan else { return Ok(false) };
     let is_first = *steps_count == 0;

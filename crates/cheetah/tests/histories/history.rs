@@ -3,14 +3,14 @@
 
 use std::fmt;
 
-/// The find of a read under a key.
+/// What a read found under a key.
 #[derive(Clone, Debug)]
 pub(crate) enum Seen {
     /// A list.
     List(Vec<u64>),
-    /// The length of one.
+    /// The length of a list.
     Length(usize),
-    /// A register's value; none when there is no row.
+    /// A register's value; `None` if there is no row.
     Value(Option<u64>),
 }
 
@@ -48,23 +48,24 @@ impl fmt::Display for OrNull {
 /// The kind of a statement.
 #[derive(Clone, Debug)]
 pub(crate) enum What {
-    /// A read, and its find for each key; `by_index`: of those that it found by a secondary index;
-    /// `words`: of those that a full-text search has found, by these values of these keys (none: by
-    /// a word that all of them have).
+    /// A read, with what it found for each key. `by_index`: the read used a secondary index.
+    /// `words`: the read used a full-text search for these values of these keys (none: for a word
+    /// that all of them have).
     Read { locks: bool, by_index: bool, seen: Vec<(u64, Seen)>, words: Option<Vec<(u64, u64)>> },
-    /// A new value at the end of a list, or of a register; none when the row was deleted.
+    /// A value appended to a list, or written to a register; `None` if the row was deleted.
     Write { key: u64, value: Option<u64> },
     /// The snapshot was taken.
     Snapshot,
 }
 
-/// A statement that was answered.
+/// A statement with its result.
 #[derive(Clone, Debug)]
 pub(crate) struct Op {
     pub(crate) what: What,
-    /// When it was sent and when it was answered.
+    /// The times of its start and its end.
     pub(crate) during: (u64, u64),
-    /// How many statements its transaction had when it was rolled back to a savepoint; 0: never.
+    /// The number of statements of its transaction when it was rolled back to a savepoint; 0 if it
+    /// was not.
     pub(crate) undone: usize,
 }
 
@@ -83,8 +84,8 @@ impl fmt::Display for Op {
                 write!(f, "[\"{kind}\",{sent},{answered},[")?;
                 write_all(f, seen.iter().map(|(key, seen)| format!("[{key},{seen}]")))?;
                 let lengths = seen.iter().any(|(_, seen)| matches!(seen, Seen::Length(_)));
-                // An entry that has gone is passed without a look at the row: nothing tells when
-                // that was.
+                // A deleted entry is skipped without a lookup of the row, so the time of the delete
+                // is unknown.
                 let covered = *by_index && seen.iter().any(|(_, seen)| seen.is_nothing());
                 write!(f, "],null,null,{},{lengths},{covered}", self.undone)?;
                 match words {
@@ -111,7 +112,7 @@ pub(crate) struct Txn {
     pub(crate) client: usize,
     pub(crate) level: &'static str,
     pub(crate) is_committed: bool,
-    /// When its end was asked for and when that was answered.
+    /// The times of the start and the end of its commit or rollback.
     pub(crate) end: (u64, u64),
     pub(crate) ops: Vec<Op>,
 }
@@ -123,7 +124,7 @@ pub(crate) struct History {
     pub(crate) has_snapshot_isolation: bool,
     pub(crate) txns: Vec<Txn>,
     pub(crate) last: Vec<(u64, Seen)>,
-    /// How often the planted bug was met.
+    /// The number of times the planted bug was reached.
     pub(crate) reached_count: u64,
     pub(crate) failure: Option<String>,
 }

@@ -1,14 +1,14 @@
-//! Random transactions on the library, and the observations of each of them: a history for
-//! tests/isolation/checker.py, on one line.
+//! Runs random transactions on the library, and prints the observations of each transaction: a
+//! history for tests/isolation/checker.py, on one line.
 //!
 //! `cargo test --test histories -- --model list --levels "READ COMMITTED,SERIALIZABLE"
 //! [--snapshot-isolation] [--bug NAME] [--threads] [--no-indexes] [--words] [--seed 1]
-//! [--txns 300]`. With `--bug` the engine does what it must not: tests/isolation/test_planted.py
-//! has the names. Clients take turns in one thread, in an order that the seed repeats; with
-//! `--threads` each has its own, and waits for locks. With `--no-indexes` the table has its
-//! clustered index only, but for what `--words` adds: a full-text index, and searches.
+//! [--txns 300]`. With `--bug` the engine has a planted bug; tests/isolation/test_planted.py has
+//! the names. Clients take turns in one thread, in an order that the seed reproduces; with
+//! `--threads` each client has its own thread, and waits for locks. With `--no-indexes` the table
+//! has only its clustered index; `--words` adds a full-text index and searches.
 //!
-//! Without `--model`, as `cargo test` calls it, it is a test: that a seed repeats the history.
+//! Without `--model`, as under `cargo test`, it tests that a seed reproduces the history.
 
 mod client;
 mod history;
@@ -30,21 +30,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 const CLIENTS_COUNT: usize = 5;
-/// The keeper keeps a snapshot for this number of moments.
+/// The keeper keeps a snapshot open for this number of moments.
 const SNAPSHOT_KEPT_FOR: u64 = 150;
-/// Turns of clients between those of the background.
+/// The number of turns of clients between turns of the background.
 const TURNS_OF_CLIENTS: u64 = 20;
 
-/// The choice of the history to be played.
+/// The options of the history.
 pub(crate) struct Choice {
     is_list: bool,
     levels: Vec<Isolation>,
     has_snapshot_isolation: bool,
     bug: Option<&'static str>,
     has_threads: bool,
-    /// Secondary ones.
+    /// Whether the table has secondary indexes.
     has_indexes: bool,
-    /// A full-text one.
+    /// Whether the table has a full-text index.
     has_words: bool,
     seed: u64,
     txns_count: u64,
@@ -55,7 +55,7 @@ pub(crate) struct Run {
     pub(crate) table: Arc<Table>,
     pub(crate) is_list: bool,
     pub(crate) has_indexes: bool,
-    /// Of the full-text index, if there is one.
+    /// The posting table of the full-text index, if there is one.
     pub(crate) postings: Option<Arc<Table>>,
     now: AtomicU64,
     planner: Mutex<Planner>,
@@ -73,7 +73,7 @@ impl Run {
         self.planner.lock().unwrap_or_else(PoisonError::into_inner).plan()
     }
 
-    /// Notes an error that no client may get.
+    /// Records an error that no client may get.
     pub(crate) fn note_failure(&self, error: &Error) {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.get_or_insert_with(|| error.to_string());
@@ -109,7 +109,7 @@ fn a_seed_repeats_the_history() {
     for model in ["list", "register"] {
         let words = ["--model", model, "--levels", "READ COMMITTED,REPEATABLE READ,SERIALIZABLE", "--words"];
         let played = |seed: u64| {
-            let choice = Choice::of(&words.map(String::from)).expect("the words are those of the usage");
+            let choice = Choice::of(&words.map(String::from)).expect("the arguments are those of the usage");
             play(&Choice { seed, ..choice }).expect("nothing is planted").to_string()
         };
         let history = played(1);
@@ -181,7 +181,7 @@ fn play(choice: &Choice) -> Result<History> {
 /// The operations of the clients.
 struct Played {
     txns: Vec<Txn>,
-    /// Whether all have come to their end.
+    /// Whether all clients completed their plans.
     is_whole: bool,
     /// How often the planted bug was met.
     reached_count: u64,
@@ -252,8 +252,8 @@ fn play_in_threads(db: &Db, run: &Run, clients: Vec<Client>, choice: &Choice) ->
     })
 }
 
-/// Keeps a snapshot that nobody reads, for a while, and then another one: some old versions are
-/// purged, and some are not.
+/// Keeps an unused snapshot open for a while, and then another: so some old versions are purged,
+/// and some are not.
 struct Keeper {
     txn: Transaction,
     until: u64,
@@ -271,7 +271,7 @@ impl Keeper {
     }
 }
 
-/// The state at the end, as a client sees it that comes then.
+/// The state at the end, as a new client sees it.
 fn read_last(db: &Db, run: &Run, keys_count: u64) -> Result<Vec<(u64, Seen)>> {
     let mut txn = db.begin();
     let mut last = Vec::new();
@@ -284,8 +284,8 @@ fn read_last(db: &Db, run: &Run, keys_count: u64) -> Result<Vec<(u64, Seen)>> {
     Ok(last)
 }
 
-/// Rows by key, and with secondary indexes by group and number, by their last value, and by group;
-/// their words.
+/// A table with a clustered index by key, secondary indexes by group and number, by last value, and
+/// by group, and a full-text index, as chosen.
 fn spec(choice: &Choice) -> TableSpec {
     let index = |name: &str, unique, max_key_bytes| IndexSpec {
         name: name.into(),

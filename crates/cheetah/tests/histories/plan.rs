@@ -1,7 +1,7 @@
-//! Random transactions, before anybody knows what they will see: as tests/isolation/plans.py makes
-//! them for the server.
+//! Plans of random transactions, independent of what they will see, like those that
+//! tests/isolation/plans.py makes for the server.
 //!
-//! Keys lie in groups of three. Two groups are in use at a time, and others after some
+//! Keys are in groups of three. Two groups are in use at a time, and change after some
 //! transactions, so that rows are inserted all the time and lists stay short.
 
 use crate::Choice;
@@ -13,9 +13,9 @@ pub(crate) const GROUP_KEYS: u64 = 3;
 const GROUPS_IN_USE: u64 = 2;
 const TXNS_PER_GROUP: u64 = 40;
 
-/// Written values that are searched for, at most.
+/// The maximum number of recently written values to search for.
 const RECENT_MAX: usize = 24;
-/// The most values that a search looks for.
+/// The maximum number of values of a search.
 const SEARCHED_MAX: u64 = 3;
 
 /// How a read finds its rows.
@@ -25,24 +25,25 @@ pub(crate) enum Via {
     Keys,
     /// A range of the clustered index.
     Range,
-    /// The same, several rows at once.
+    /// A range of the clustered index, several rows at once.
     Rows,
-    /// The same, of which the first key is wanted only: locks of other rows are given back.
+    /// A range of the clustered index, from which only the first key is used: locks of other rows
+    /// are released.
     Picked,
-    /// The index by group and number, and from there the rows.
+    /// The index by group and number, and then the rows.
     Numbers,
-    /// The index by group, and from there the rows.
+    /// The index by group, and then the rows.
     Group,
     /// The index by group and number alone.
     Covered,
     /// The full-text index, by a word that all rows of the group have.
     Words,
-    /// The same, by words that are values.
+    /// The full-text index, by words that are values.
     Found,
 }
 
 impl Via {
-    /// How the same rows are found where the clustered index is the only one.
+    /// How the same rows are found if the clustered index is the only one.
     fn by_key(self) -> Self {
         match self {
             Via::Numbers | Via::Group | Via::Covered => Via::Range,
@@ -57,7 +58,7 @@ pub(crate) struct Reading {
     pub(crate) keys: Vec<u64>,
     pub(crate) via: Via,
     pub(crate) lock: Option<LockMode>,
-    /// Keys and values that are searched for.
+    /// The keys and values to search for.
     pub(crate) words: Vec<(u64, u64)>,
 }
 
@@ -70,11 +71,11 @@ impl Reading {
 /// How a row is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum How {
-    /// Inserted, or changed if it is there.
+    /// Inserted, or changed if it exists.
     Upsert,
-    /// Changed if it is there.
+    /// Changed if it exists.
     Update,
-    /// Deleted if it is there, and inserted.
+    /// Deleted if it exists, and inserted.
     Replace,
     /// Deleted.
     Delete,
@@ -105,7 +106,7 @@ pub(crate) struct Planner {
     is_list: bool,
     has_indexes: bool,
     has_words: bool,
-    /// The last values, and their keys.
+    /// The most recent values, and their keys.
     recent: Vec<(u64, u64)>,
     levels: Vec<Isolation>,
     plans_count_max: u64,
@@ -129,12 +130,12 @@ impl Planner {
         }
     }
 
-    /// How many keys there may be at the end.
+    /// The maximum number of keys at the end.
     pub(crate) fn keys_count(&self) -> u64 {
         (self.plans_count_max / TXNS_PER_GROUP + GROUPS_IN_USE) * GROUP_KEYS
     }
 
-    /// The next transaction, unless there have been enough.
+    /// The next transaction, or `None` after the last one.
     pub(crate) fn plan(&mut self) -> Option<Plan> {
         if self.plans_count == self.plans_count_max {
             return None;
@@ -209,8 +210,8 @@ impl Planner {
         Step::Read(Reading { keys, via, lock, words })
     }
 
-    /// The pattern of a lost update, or of write skew; or of a row that is locked, and stays so
-    /// when its change is rolled back.
+    /// The pattern of a lost update, of write skew, or of a row whose lock must survive the
+    /// rollback of its change.
     fn read_then_write(&mut self, steps: &mut Vec<Step>) {
         let lock = self.one_of(&[None, None, Some(LockMode::Exclusive)]);
         let keys = [self.key(), self.key()];
@@ -233,8 +234,8 @@ impl Planner {
         }
     }
 
-    /// A read that finds the row of `key`, wants another one, and gives back what it alone has
-    /// locked.
+    /// A read that finds the row of `key`, uses another row, and releases the locks that only this
+    /// read took.
     fn pick_beside(&mut self, key: u64, lock: Option<LockMode>) -> Step {
         let first = key / GROUP_KEYS * GROUP_KEYS;
         let mut keys = (first..first + GROUP_KEYS).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! The words of rows in a full-text index: one of the group, and one for each value.
+//! The words of rows in a full-text index: one for the group, and one for each value.
 
 use crate::client::{number, values_of};
 use crate::plan::GROUP_KEYS;
@@ -6,7 +6,7 @@ use crate::Run;
 use cheetah::testing::base::Result;
 use cheetah::testing::db::{Mode, Position, Read, Search, Texts, Transaction, Word, WordKind, WordList};
 
-/// Behind each word in the index.
+/// The end of each word in the index.
 const END: &[u8] = &[0];
 const MEMORY_BYTES_MAX: u64 = 1 << 20;
 
@@ -34,7 +34,7 @@ pub(crate) fn find(txn: &mut Transaction, run: &Run, text: &str) -> Result<Vec<u
     Ok(found.collect())
 }
 
-/// Words are between spaces.
+/// Splits words at spaces.
 struct Spaces;
 
 impl Texts for Spaces {

@@ -1,6 +1,6 @@
-//! Locks of rows and ranges: the waits for each of them, and many threads on the same few rows.
+//! Locks of rows and ranges: waits for such locks, and many threads on the same few rows.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod refused;
 #[path = "../support/mod.rs"]
@@ -19,9 +19,9 @@ use support::*;
 const THREADS: u64 = 6;
 const TXNS: u64 = 400;
 const KEYS: u64 = 5;
-/// Statements that take two numbers each.
+/// The number of statements, which take two numbers each.
 const NUMBERINGS: u64 = 60_000;
-/// Numbers of a row lie between this times its key and the next row's.
+/// The numbers of a row with key k are from k times this value up to (k + 1) times this value.
 const NUMBERS: u64 = 1 << 20;
 
 /// Random numbers of one thread.
@@ -38,7 +38,7 @@ fn row(number: u64) -> Row {
     Row { number, name: format!("name{}", number % 3).into_bytes(), text: vec![b'x'; (number % 40) as usize] }
 }
 
-/// Finds the row of `key` in one of three ways, locked.
+/// Finds and locks the row of `key` in one of three ways.
 fn find(txn: &mut Transaction, table: &Arc<Table>, key: u64, read: Read, way: u64) -> Result<Option<u64>> {
     let clustered = key.to_be_bytes();
     let mut stored = Vec::new();
@@ -67,7 +67,7 @@ fn copy(cursor: &Cursor, found: bool, stored: &mut Vec<u8>) -> Result<bool> {
     Ok(found)
 }
 
-/// One transaction; which rows it has added one to.
+/// Runs one transaction; returns the rows to which it added one.
 fn run(txn: &mut Transaction, table: &Arc<Table>, dice: &mut Dice) -> Result<Vec<u64>> {
     let level = [Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Serializable];
     txn.set_isolation(level[dice.roll(3) as usize]);
@@ -137,7 +137,7 @@ fn no_change_is_lost_and_what_is_locked_stays() {
     check(&db, &table).unwrap().unwrap();
 }
 
-/// A table with rows 10, 20, .. 50, and two transactions that do not wait.
+/// A table with rows 10, 20, .. 50, and two transactions that do not wait for locks.
 fn pair(level: Isolation) -> (Db, Arc<Table>, Transaction, Transaction) {
     let db = open(&SimDisk::new()).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
@@ -168,12 +168,12 @@ fn somebody_waits(db: &Db) -> bool {
     db.status().iter().find(|entry| entry.0 == "lock_waits_current").unwrap().1 > 0
 }
 
-/// Returns when somebody waits for a lock.
+/// Returns once a transaction waits for a lock.
 fn until_somebody_waits(db: &Db) {
-    until("somebody waits", || somebody_waits(db));
+    until("a transaction waits", || somebody_waits(db));
 }
 
-/// Reads the rows from `low` to `high` by the clustered index; their keys.
+/// Reads the rows from `low` to `high` by the clustered index; returns their keys.
 fn scan(txn: &mut Transaction, table: &Arc<Table>, read: Read, (low, high): (u64, u64)) -> Result<Vec<u64>> {
     let mut cursor = txn.cursor(table, 0, read)?;
     let (low, high) = (low.to_be_bytes(), high.to_be_bytes());
@@ -191,7 +191,7 @@ fn add(txn: &mut Transaction, table: &Arc<Table>, key: u64) -> Result<()> {
 }
 
 fn add_one(txn: &mut Transaction, table: &Arc<Table>, key: u64) -> Result<()> {
-    let number = find(txn, table, key, Read::Exclusive, 0)?.expect("the row is there");
+    let number = find(txn, table, key, Read::Exclusive, 0)?.expect("the row exists");
     update(txn, table, key, &row(number), key, &row(number + 1))
 }
 
@@ -207,9 +207,9 @@ fn writers_of_different_rows_do_not_wait_and_those_of_one_row_do() {
     add_one(&mut second, &table, 10).unwrap();
 }
 
-/// A row whose change has its outcome, while its stamp is not published yet: the number that a
-/// session locks, in one of three ways, and the number in a snapshot that it opens then. `bug` is
-/// planted in its thread.
+/// A change of a row is committed, but its stamp is not published yet. Returns the number that a
+/// session finds when it locks the row in one of three ways, and the number in the snapshot that it
+/// then opens. `bug` is planted in the session's thread.
 fn locked_and_seen(way: u64, bug: Option<&'static str>) -> (u64, u64) {
     let (_db, table, mut first, mut second) = pair(Isolation::ReadCommitted);
     add_one(&mut first, &table, 10).unwrap();
@@ -232,7 +232,7 @@ fn locked_and_seen(way: u64, bug: Option<&'static str>) -> (u64, u64) {
             let number = read(&mut second, &table, 10).unwrap().unwrap().number;
             (locked.unwrap().unwrap(), number)
         });
-        until("the row is met", || has_looked.load(Relaxed) || locking.is_finished());
+        until("the row is found", || has_looked.load(Relaxed) || locking.is_finished());
         add_one(&mut first, &table, 20).unwrap();
         first.commit().unwrap();
         locking.join().unwrap()
@@ -422,7 +422,7 @@ fn whoever_has_the_whole_table_needs_no_locks_of_rows() {
     scan(&mut first, &table, Read::Exclusive, (0, 100)).unwrap();
     assert!(waits(find(&mut second, &table, 50, Read::Shared, 0)));
     let locks = db.transactions().iter().map(|txn| txn.locks).sum::<u64>();
-    assert_eq!(locks, 1, "the table, and nothing else");
+    assert_eq!(locks, 1, "only the table");
 }
 
 #[test]
@@ -444,7 +444,7 @@ fn a_count_that_has_to_lock_rows_does_not_come_from_the_snapshot() {
     assert_eq!(first.count(&table).unwrap(), Some(5));
 }
 
-/// The first of `count` numbers for new rows.
+/// Reserves `count` numbers for new rows; returns the first.
 fn number(txn: &mut Transaction, table: &Arc<Table>, count: u64, bulk: bool) -> Result<u64> {
     let numbers = Numbers { stride: Stride { increment: 1, offset: 1 }, largest: u64::MAX, count };
     Ok(txn.reserve_numbers(table, &numbers, bulk)?.first)
@@ -496,11 +496,12 @@ fn a_search_for_a_key_goes_on_behind_it_when_it_is_to() {
     assert!(cursor.seek_to(SeekMode::AtLeast, &20u64.to_be_bytes(), SeekEnd::Prefix).unwrap());
     cursor.forget_end();
     assert!(cursor.next().unwrap() && cursor.key() == 30u64.to_be_bytes());
-    assert!(waits(add(&mut second, &table, 25)), "what lies between is locked");
+    assert!(waits(add(&mut second, &table, 25)), "the range between is locked");
 }
 
-/// Lets two threads insert rows with the same unique number again and again; how often both could.
-/// Their texts are large: it takes a while from the look at the unique key to the entry.
+/// Two threads repeatedly insert rows with the same unique number. Returns the number of times that
+/// both succeeded. Their texts are large, so the time between the check of the unique key and the
+/// insert of the entry is long.
 fn insert_twins(rounds: u64, bug: Option<&'static str>) -> u64 {
     let db = open(&SimDisk::new()).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
@@ -515,7 +516,7 @@ fn insert_twins(rounds: u64, bug: Option<&'static str>) -> u64 {
                 for round in 0..rounds {
                     let twin = Row { text: vec![b'x'; 50_000], ..row(round) };
                     arrived.fetch_add(1, Relaxed);
-                    until("the other one has arrived", || arrived.load(Relaxed) >= 2 * (round + 1));
+                    until("the other thread has arrived", || arrived.load(Relaxed) >= 2 * (round + 1));
                     match insert(&mut txn, table, 2 * round + thread, &twin) {
                         Ok(()) => {
                             inserted[round as usize].fetch_add(1, Relaxed);
@@ -538,9 +539,9 @@ fn h4_a_unique_key_is_given_once_whoever_asks_at_the_same_time() {
     assert!((0..50).any(|_| insert_twins(20, bug) > 0), "the planted bug is found");
 }
 
-/// Reads a range twice in each of `rounds` transactions while another thread inserts into it; how
-/// often it was not the same. The texts are large: it takes a while from the question about ranges
-/// to the insert.
+/// Reads a range twice in each of `rounds` transactions while another thread inserts into it.
+/// Returns the number of times that the reads differed. The texts are large, so the time between
+/// the check of range locks and the insert is long.
 fn phantoms(rounds: u64, bug: Option<&'static str>) -> u64 {
     let db = open(&SimDisk::new()).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
@@ -568,8 +569,8 @@ fn phantoms(rounds: u64, bug: Option<&'static str>) -> u64 {
         for _ in 0..rounds {
             let first = scan(&mut txn, &table, Read::Shared, (0, u64::MAX));
             if first.is_ok() {
-                // An insert that was under way when the range was locked is done by then, or has
-                // been rolled back and waits.
+                // An insert that was in progress when the range was locked is now complete, or was
+                // rolled back and waits.
                 let before = inserts.load(Relaxed);
                 until("an insert is done or waits", || somebody_waits(&db) || inserts.load(Relaxed) > before);
             }

@@ -1,8 +1,8 @@
-//! Rows that an insert finds in its way: it waits, is refused, or gives the key back.
+//! Existing rows that conflict with an insert: the insert waits, is refused, or releases the key.
 
 use super::*;
 
-/// Lets `waiter` go on in a thread of its own, and calls `then` once it waits.
+/// Runs `waiter` in its own thread, and calls `then` once it waits.
 fn while_it_waits<T: Send>(db: &Db, waiter: impl FnOnce() -> T + Send, then: impl FnOnce()) -> T {
     std::thread::scope(|scope| {
         let waiter = scope.spawn(waiter);
@@ -41,12 +41,12 @@ fn a_row_that_is_refused_leaves_its_key_to_others() {
         assert!(matches!(moved, Err(Error::DuplicateKey { index_no: 2, .. })), "{moved:?}");
         add(&mut second, &table, 60).unwrap();
         add(&mut second, &table, 70).unwrap();
-        assert!(waits(add_one(&mut second, &table, 10)), "the row that was in the way is locked");
+        assert!(waits(add_one(&mut second, &table, 10)), "the conflicting row is locked");
     }
 }
 
-/// A statement that changes the row that it has found by one unique key has not found another one
-/// by the keys before.
+/// A statement that changes the row that it found by one unique key has found no other row by the
+/// preceding keys.
 #[test]
 fn keys_that_a_refused_row_has_not_found_stay_away_when_the_row_in_the_way_is_changed() {
     for (level, stay_away) in [(Isolation::ReadCommitted, false), (Isolation::RepeatableRead, true)] {
@@ -141,7 +141,7 @@ fn a_statement_that_is_rolled_back_needs_no_locks_where_it_has_the_whole_table()
     let back = first.savepoint();
     (1..=5).for_each(|key| add_one(&mut first, &table, 10 * key).unwrap());
     first.rollback_to(back).unwrap();
-    assert_eq!(db.transactions().iter().map(|txn| txn.locks).sum::<u64>(), 1, "the table, and nothing else");
+    assert_eq!(db.transactions().iter().map(|txn| txn.locks).sum::<u64>(), 1, "only the table");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Waits for locks: deadlocks and their victims, and rows that go or come back meanwhile.
+//! Waits for locks: deadlocks and their victims, and rows that are deleted or reinserted meanwhile.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn a_row_is_deleted_and_inserted_again_while_scans_wait_for_it() {
             insert(&mut first, &table, 20, &row(2 * NUMBERS)).unwrap();
             first.commit().unwrap();
             let expected = if by_number { vec![2 * NUMBERS] } else { vec![20, 30] };
-            assert_eq!(waiter.join().unwrap(), expected, "the row that came back is found");
+            assert_eq!(waiter.join().unwrap(), expected, "the reinserted row is found");
         });
     }
 }
@@ -33,7 +33,7 @@ fn who_waits_is_told_the_sessions_that_it_waits_for() {
         let told = Arc::clone(&told);
         move |session| told.lock().unwrap().push(session)
     });
-    // Each time that it tells for whom it waits, it asks this afterwards.
+    // The waiter calls this each time after it has reported which transaction it waits for.
     let asked = Arc::new(AtomicU64::new(0));
     second.interrupt_when({
         let asked = Arc::clone(&asked);
@@ -43,25 +43,26 @@ fn who_waits_is_told_the_sessions_that_it_waits_for() {
     add_one(&mut first, &table, 10).unwrap();
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| add_one(&mut second, &table, 10));
-        until("it tells twice", || told.lock().unwrap().len() >= 2);
+        until("it reports twice", || told.lock().unwrap().len() >= 2);
         let two_occasions_pass = || {
             let before = asked.load(Relaxed);
-            until("it has had two occasions to tell", || asked.load(Relaxed) > before + 2);
+            until("it had two occasions to report", || asked.load(Relaxed) > before + 2);
         };
         first.prepare(xid).unwrap();
         drop(first);
-        // It may have been about to tell of the first one.
+        // It may have been about to report the first transaction.
         two_occasions_pass();
         told.lock().unwrap().clear();
         two_occasions_pass();
-        assert_eq!(told.lock().unwrap().len(), 0, "nobody holds it any more");
+        assert_eq!(told.lock().unwrap().len(), 0, "no transaction holds the lock any more");
         db.rollback_prepared(&xid).unwrap();
         waiter.join().unwrap().unwrap();
     });
 }
 
-/// The second transaction, which has 20, waits for the first one's row 10, and that one closes the
-/// cycle: whether the first is the victim. The other one gets its row. Both are rolled back.
+/// The second transaction, which has locked row 20, waits for the first transaction's row 10, and
+/// the first closes the cycle. Returns whether the first is the victim; the other transaction gets
+/// its row. Both are rolled back.
 fn is_first_victim(db: &Db, table: &Arc<Table>, first: &mut Transaction, second: &mut Transaction) -> bool {
     first.set_lock_wait(60_000_000_000);
     second.set_lock_wait(60_000_000_000);
@@ -77,13 +78,12 @@ fn is_first_victim(db: &Db, table: &Arc<Table>, first: &mut Transaction, second:
         match (closes, waiter.join().unwrap()) {
             (Err(Error::Deadlock), Ok(_)) => true,
             (Ok(_), Err(Error::Deadlock)) => false,
-            ends => panic!("one of both is the victim: {ends:?}"),
+            ends => panic!("one of the two is the victim: {ends:?}"),
         }
     })
 }
 
-/// The first session has done less, and closes the cycle: each of the two would make it the
-/// victim.
+/// The first session has fewer changes, and closes the cycle: either reason makes it the victim.
 #[test]
 fn of_two_whose_order_is_known_the_later_one_is_the_victim_of_a_deadlock() {
     for order_is_known in [false, true] {
@@ -114,8 +114,9 @@ fn a_row_that_goes_while_it_is_waited_for_is_given_back_under_read_committed_onl
     }
 }
 
-/// An entry was waited for, so its writer has it by a lock that stays when the change is rolled
-/// back. Then somebody else writes it: a scan of the first one spun on its own lock.
+/// Another transaction waited for an entry, so the entry's writer has an explicit lock, which
+/// remains when the change is rolled back. Then the other transaction writes the entry. In an
+/// earlier version a scan of the first transaction spun on its own lock.
 #[test]
 fn a_scan_waits_for_a_row_whose_entry_is_locked_since_an_own_change_was_rolled_back() {
     let (_db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
@@ -129,9 +130,9 @@ fn a_scan_waits_for_a_row_whose_entry_is_locked_since_an_own_change_was_rolled_b
     assert_eq!(find(&mut first, &table, 15, Read::Exclusive, 2).unwrap(), Some(15 * NUMBERS));
 }
 
-/// A scan that comes upon an entry of an open change waits for its writer; not any longer when the
-/// change is rolled back alone. Returns the row that the scan has found then, `None` when it goes
-/// on waiting.
+/// A scan that finds an entry of an open change waits for its writer, but only until this change is
+/// rolled back to a savepoint. Returns the row that the scan then finds, or `None` if it continues
+/// to wait.
 fn found_when_an_entry_is_rolled_back(lock_wait_ns: u64) -> Option<Option<u64>> {
     let (db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
     let back = first.savepoint();
@@ -157,8 +158,8 @@ fn an_entry_whose_change_is_rolled_back_alone_is_free() {
     assert_eq!(found_when_an_entry_is_rolled_back(300_000_000), None);
 }
 
-/// Two wait for each other. The first has rolled back more than the second has done. Whether the
-/// first is the victim.
+/// Two transactions wait for each other. The first has rolled back more changes than the second has
+/// made. Returns whether the first is the victim.
 fn is_the_victim_who_rolled_back_much() -> bool {
     let (db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
     let back = first.savepoint();
@@ -176,7 +177,7 @@ fn what_was_rolled_back_is_no_work_that_saves_from_a_deadlock() {
     assert!(!is_the_victim_who_rolled_back_much());
 }
 
-/// Nothing waits, so only the scan itself can see that it is to end.
+/// The scan never waits, so only the scan itself can notice that it must end.
 #[test]
 fn a_scan_that_passes_many_deleted_rows_ends_when_it_is_interrupted() {
     let (db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
@@ -205,8 +206,8 @@ fn a_row_that_an_earlier_statement_has_locked_is_not_given_back() {
     assert!(waits(add_one(&mut second, &table, 10)));
 }
 
-/// Whether a change of a row waits for its writer if its own transaction has locked the row by a
-/// scan before, and has given it back.
+/// Returns whether a change of a row waits for the row's writer if the changing transaction has
+/// earlier locked the row by a scan and released it.
 fn waits_for_a_row_that_was_given_back() -> bool {
     let (_db, table, mut first, mut second) = pair(Isolation::ReadCommitted);
     let mut cursor = first.cursor(&table, 0, Read::Exclusive).unwrap();
@@ -224,7 +225,7 @@ fn a_row_that_a_scan_has_given_back_is_locked_again_by_whoever_changes_it() {
     assert!(!waits_for_a_row_that_was_given_back());
 }
 
-/// A row that a scan has locked stays so when the change of the row is rolled back.
+/// A row that a scan has locked stays locked when a change of the row is rolled back.
 #[test]
 fn a_scanned_row_stays_locked_when_its_change_is_rolled_back_and_made_again() {
     for level in [Isolation::ReadCommitted, Isolation::RepeatableRead] {

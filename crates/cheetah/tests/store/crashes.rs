@@ -1,11 +1,12 @@
-//! Power cuts, and the planted bugs that they must bring to light.
+//! Power cuts, and the planted bugs that they must reveal.
 
 use super::run;
 use super::store::{attempted, empty_history, verify, History};
 use cheetah::testing::base::planted;
 use cheetah_io::sim::{explore, Failure, Image, Plan, Report, SimDisk};
 
-/// Cuts power during a workload, and again during one that follows on what is left, `depth` times.
+/// Cuts power during a workload, and again during a workload on the resulting disk, up to `depth`
+/// times.
 fn explore_from(
     start: &SimDisk,
     start_history: &History,

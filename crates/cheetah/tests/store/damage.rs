@@ -1,4 +1,4 @@
-//! Flipped bits, cut and exchanged files: detected, or proven harmless.
+//! Flipped bits, truncated and exchanged files: each is detected, or proven harmless.
 
 use super::run;
 use super::store::{empty_history, verify, History};
@@ -13,8 +13,8 @@ fn database() -> (SimDisk, History, u64) {
     (disk, history, newest)
 }
 
-/// The damaged disk must open with the newest epoch or be refused for a reason; returns whether it
-/// was refused.
+/// Checks that the damaged disk opens with the newest epoch or is refused with a reason; returns
+/// whether it was refused.
 fn is_refused(disk: &SimDisk, history: &History, newest: u64, what: &str) -> bool {
     match verify(disk, history, newest) {
         Ok(_) => false,
@@ -56,7 +56,7 @@ fn a_copy_of_the_control_file_that_cannot_be_read_is_written_anew_from_the_other
         assert_eq!(verify(&damaged, &history, newest), Ok(newest), "without copy {copy}");
         damaged.clear_faults();
         damaged.flip("CONTROL", bytes_of(1 - copy).start + 100, 0).unwrap();
-        verify(&damaged, &history, newest).expect("the startup has written the copy anew");
+        verify(&damaged, &history, newest).expect("the startup has rewritten the copy");
     }
 }
 
@@ -145,7 +145,7 @@ fn every_flipped_byte_of_a_segment_is_detected_unless_nothing_live_is_there() {
 fn files_that_are_missing_cut_or_exchanged_are_refused() {
     let (disk, history, newest) = database();
     let mut unneeded = Vec::new();
-    // Without the copies: all files are needed.
+    // The copies are removed, so all files are needed.
     map_files(&disk).iter().for_each(|file| disk.remove(&copy_of(file)).unwrap());
     for path in disk.paths() {
         let missing = disk.snapshot();
@@ -164,7 +164,7 @@ fn files_that_are_missing_cut_or_exchanged_are_refused() {
             assert!(is_refused(&exchanged, &history, newest, &what), "{what}");
         }
     }
-    assert!(unneeded.len() <= 1, "only a segment without live images can go: {unneeded:?}");
+    assert!(unneeded.len() <= 1, "only a segment without live images may be missing: {unneeded:?}");
     let missing = disk.snapshot();
     missing.remove("CONTROL").unwrap();
     let message = verify(&missing, &history, newest).unwrap_err();

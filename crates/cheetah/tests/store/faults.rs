@@ -1,4 +1,4 @@
-//! Disks that refuse: no space, I/O errors, failed syncs.
+//! Disks that fail: no space, I/O errors, failed syncs.
 
 use super::run;
 use super::store::{empty_history, verify, History, Store};
@@ -9,8 +9,8 @@ use std::io;
 
 const CHECKPOINTS: usize = 6;
 
-/// Like `run`, but goes on after a refusal as the engine does: the epoch is given up and its
-/// changes go along with the next. Returns how often it was refused.
+/// Like `run`, but continues after a failure as the engine does: the epoch is abandoned and its
+/// changes become part of the next epoch. Returns the number of failures.
 fn run_on(disk: &SimDisk, history: &mut History, seed: u64, acknowledged: &mut u64) -> Result<u64> {
     let mut rng = Rng::new(seed);
     let mut refusals = 0;
@@ -36,11 +36,15 @@ fn run_on(disk: &SimDisk, history: &mut History, seed: u64, acknowledged: &mut u
     store.switch_epoch(disk, &mut rng, history);
     let last = store.commit()?;
     *acknowledged = last;
-    assert_eq!(verify(&disk.snapshot(), history, last), Ok(last), "what was given up is not lost");
+    assert_eq!(
+        verify(&disk.snapshot(), history, last),
+        Ok(last),
+        "the changes of the abandoned epoch are not lost"
+    );
     Ok(refusals)
 }
 
-/// How many operations of this kind the workload does.
+/// The number of operations of this kind in the workload.
 fn count(op: Op, seed: u64) -> u64 {
     let disk = SimDisk::new();
     disk.set_trace(true);
@@ -52,12 +56,12 @@ fn count(op: Op, seed: u64) -> u64 {
     count as u64
 }
 
-/// Runs the workload with a fault, then cuts power. Returns how often it was refused.
+/// Runs the workload with a fault, then cuts power. Returns the number of failures.
 fn survives(fault: Fault, seed: u64, image_seed: u64) -> u64 {
     let (disk, mut history, mut acknowledged) = (SimDisk::new(), empty_history(), 0);
     let what = format!("{fault:?} with seed {seed}");
     disk.inject(fault);
-    // Refused during startup, there is nothing to go on with; a failed sync stops everything.
+    // If the startup fails, there is no database to continue with; a failed sync stops the engine.
     let refusals = run_on(&disk, &mut history, seed, &mut acknowledged).unwrap_or(0);
     disk.clear_faults();
     for image in 0..4 {

@@ -1,9 +1,9 @@
-//! Segments and page map together: power cuts, damage, full disks and failed syncs, against a
+//! Segments and page map together: power cuts, damage, full disks and failed syncs, compared with a
 //! model.
 //!
-//! The oracle: after whatever happened, a startup finds exactly the pages and the state of some
-//! epoch that was attempted, not older than the last one acknowledged; every page can be read. Or
-//! it says what is wrong.
+//! The rule: whatever happened, a startup finds exactly the pages and the state of an attempted
+//! epoch that is not older than the last acknowledged one, and every page is readable; or the
+//! startup reports an error.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod crashes;
@@ -17,8 +17,8 @@ use cheetah_io::sim::SimDisk;
 use cheetah_io::Rng;
 use store::{History, Store};
 
-/// A random workload of some checkpoints on `disk`. Every acknowledged epoch is told to the disk.
-/// Returns how many segments were removed.
+/// Runs a random workload with `checkpoints` checkpoints on `disk`, and acknowledges every
+/// committed epoch to the disk. Returns the number of removed segments.
 fn run(disk: &SimDisk, history: &mut History, seed: u64, checkpoints: usize) -> Result<u64> {
     let mut rng = Rng::new(seed);
     let mut store = Store::open(disk, history)?;

@@ -1,5 +1,5 @@
-//! The order of the barriers of a checkpoint, as text: docs/developers/durability.md has the same
-//! lists.
+//! The order of the barriers of a checkpoint, as strings: docs/developers/durability.md has the
+//! same lists.
 
 use crate::store::{empty_history, Store};
 use cheetah::testing::base::PageId;
@@ -7,7 +7,7 @@ use cheetah::testing::segment::Stream;
 use cheetah_io::sim::SimDisk;
 use cheetah_io::Rng;
 
-/// The barriers passed since the last call, in their order.
+/// The barriers made since the last call, in order.
 fn trace(store: &Store) -> Vec<String> {
     store.durable.take_trace().iter().map(|(barrier, path)| format!("{barrier} '{path}'")).collect()
 }

@@ -1,5 +1,5 @@
-//! A pool without frames: pages are written as soon as they change. And the history that it must
-//! keep.
+//! A pool without frames, in which pages are written as soon as they change, and the history with
+//! which it is compared.
 
 use cheetah::testing::base::{Config, Epoch, Error, Health, Lsn, PageId, Result, TreeId};
 use cheetah::testing::durable::Durable;
@@ -18,14 +18,14 @@ const PAGES: u64 = 40;
 pub(crate) struct Snapshot {
     pages: BTreeMap<PageId, Vec<u8>>,
     state: Vec<u8>,
-    /// How many changes the disk had seen at the epoch switch.
+    /// The number of operations on the disk before the epoch switch.
     pub(crate) attempted_at: u64,
 }
 
 /// Every epoch attempted so far.
 pub(crate) type History = BTreeMap<u64, Snapshot>;
 
-/// The history of a database that has just been created.
+/// The history of a new database.
 pub(crate) fn empty_history() -> History {
     History::from([(0, Snapshot::default())])
 }
@@ -132,7 +132,7 @@ impl Store {
         }
     }
 
-    /// Moves the live images of a victim, if there is one.
+    /// Moves the live images of a victim segment, if there is one.
     pub(crate) fn collect_garbage(&mut self, rng: &mut Rng) -> Result<()> {
         let Some(victim) = self.segments.victim() else { return Ok(()) };
         if rng.chance(0.3) {
@@ -150,8 +150,7 @@ impl Store {
         live.into_iter().try_for_each(|(pid, content)| self.put(pid, content, Stream::Cold))
     }
 
-    /// Ends the epoch: its content is written into the history. Changes of an epoch that failed go
-    /// along.
+    /// Ends the epoch, and records its content in the history, including changes of failed epochs.
     pub(crate) fn switch_epoch(&mut self, disk: &SimDisk, rng: &mut Rng, history: &mut History) {
         let len = if rng.chance(0.2) { 3000 } else { rng.below(100) };
         let state = rng.bytes(len as usize);
@@ -167,9 +166,9 @@ impl Store {
         self.epoch = Epoch(self.epoch.0 + 1);
     }
 
-    /// Commits the epoch that has ended; returns its number.
+    /// Commits the ended epoch; returns its number.
     pub(crate) fn commit(&mut self) -> Result<u64> {
-        let frozen = self.frozen.as_ref().expect("an epoch switch came before");
+        let frozen = self.frozen.as_ref().expect("the epoch was switched before");
         self.segments.sync()?;
         let mut changes: Vec<_> = frozen.changes.iter().map(|(pid, entry)| (*pid, *entry)).collect();
         self.map.commit(Commit {
@@ -184,7 +183,7 @@ impl Store {
         Ok(epoch)
     }
 
-    /// Returns how many files went.
+    /// Removes dead files; returns their number.
     pub(crate) fn remove_dead(&self) -> Result<u64> {
         self.segments.remove_dead(self.map.epoch()).map(|unlinked| unlinked.files_count)
     }
@@ -198,8 +197,7 @@ pub(crate) fn attempted(before: &History, all: &History, operation: u64) -> Hist
     all.iter().filter(|(number, s)| known(number, s)).map(|(number, s)| (*number, s.clone())).collect()
 }
 
-/// Opens a disk after whatever happened to it, and says what is wrong with it. Returns the epoch
-/// found.
+/// Opens a disk after a power cut or damage and checks it. Returns the epoch found.
 pub(crate) fn verify(
     disk: &SimDisk,
     history: &History,

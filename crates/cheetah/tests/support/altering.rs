@@ -1,10 +1,10 @@
-//! Rows of tables whose indexes come and go: entries are those of the indexes that a table has,
-//! known by their names.
+//! Rows of tables whose indexes are added and dropped: a row has entries in the indexes that the
+//! table has, which are identified by name.
 
 use super::*;
 use cheetah::testing::format::catalog::IndexDef;
 
-/// Position, key and payload of the entries of a row, in whichever indexes the table has.
+/// Position, key and payload of a row's entries in the indexes of the table.
 pub fn entries(table: &Table, row: &Row) -> Vec<(usize, Vec<u8>, Vec<u8>)> {
     let [name, number] = row.keys();
     let entry = |(index_no, index): (usize, &IndexDef)| match index.name.as_str() {
@@ -47,7 +47,7 @@ pub fn put(
     }
 }
 
-/// Whether rows and indexes fit, in whichever indexes there are; the rows.
+/// Checks that the rows match the indexes of the table; returns the rows.
 pub fn contents(db: &Db, table: &Arc<Table>) -> std::result::Result<Rows, String> {
     let rows = all_rows(&mut db.begin(), table).map_err(|error| error.to_string())?;
     let report = db.check_table_with(table, &mut |_, stored, expected| {

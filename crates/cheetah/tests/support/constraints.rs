@@ -1,4 +1,5 @@
-//! Tables of one description with constraints between them, and a model of how these change.
+//! Tables with the same description and constraints between them, and a model of changes of these
+//! constraints.
 
 use super::steps;
 use super::*;
@@ -10,8 +11,8 @@ use cheetah::testing::table::{Alteration, AlteredIndex, Constraints, ForeignKey,
 use cheetah_io::Rng;
 use ForeignKeyAction::{Cascade, NoAction, Restrict};
 
-/// The columns and keys of tables of [`spec`]: the name of a row begins with the key of its parent,
-/// and goes on with its place.
+/// The columns and keys of tables of [`spec`]: the name of a row consists of the key of its parent
+/// and of its position.
 pub fn description() -> Description {
     let column = |(name, kind, nullable): (&str, u8, bool)| ColumnDef {
         name: name.into(),
@@ -26,7 +27,7 @@ pub fn description() -> Description {
     Description { columns: columns.map(column).into(), keys }
 }
 
-/// The constraint that `column` refers to that one.
+/// The constraint that `column` references this column of the parent.
 pub fn refers(name: &str, column: &str, (parent, parent_column): (&str, &str)) -> ForeignKeyDef {
     ForeignKeyDef {
         name: name.into(),
@@ -39,7 +40,7 @@ pub fn refers(name: &str, column: &str, (parent, parent_column): (&str, &str)) -
     }
 }
 
-/// New constraints of a table of that description.
+/// New constraints of a table with this description.
 pub fn with(foreign_keys: &[ForeignKeyDef]) -> Constraints {
     let (description, foreign_keys) = (description(), foreign_keys.to_vec());
     Constraints {
@@ -56,7 +57,7 @@ pub fn create(db: &Db, name: &str, foreign_keys: &[ForeignKeyDef]) -> Arc<Table>
     db.create_table_with(&spec(name), &with(foreign_keys)).unwrap()
 }
 
-/// A table with those of its indexes.
+/// Changes a table so that it has these of its indexes.
 pub fn alter(db: &Db, name: &str, indexes: &[usize], constraints: Option<Constraints>) -> Result<()> {
     let table = db.table(name)?;
     let kept =
@@ -65,13 +66,13 @@ pub fn alter(db: &Db, name: &str, indexes: &[usize], constraints: Option<Constra
     db.alter_tables(&[Alteration { constraints, extra, mark, ..Alteration::of_indexes(table, indexes) }])
 }
 
-/// A row with a place among the children of a parent.
+/// A row with a position among the children of a parent.
 pub fn child(number: u64, parent: u64, place: u64) -> Row {
     let name = [parent.to_be_bytes(), place.to_be_bytes()].concat();
     Row { number, name, text: Vec::new() }
 }
 
-/// A constraint in a line, with the indexes that serve it.
+/// A constraint as a line of text, with its supporting indexes.
 fn line(child: &str, def: &ForeignKeyDef, own: Option<&str>, parent: Option<(&str, &str)>) -> String {
     let ForeignKeyDef { name, columns, parent: refers_to, parent_columns, on_delete, on_update, .. } = def;
     format!(
@@ -95,7 +96,7 @@ fn lines(list: &[ForeignKey]) -> Vec<String> {
 
 const NAMES: [&str; 5] = ["db/a", "db/b", "db/c", "db/d", "other/a"];
 
-/// Tables: whether each is described, and the constraints whose child it is.
+/// For each table, whether it has a description, and the constraints whose child it is.
 #[derive(Clone, Default)]
 pub struct Model {
     tables: BTreeMap<String, (bool, Vec<ForeignKeyDef>)>,
@@ -128,7 +129,7 @@ impl Model {
         lines
     }
 
-    /// Constraints to tables that are described, or missing.
+    /// Random constraints to tables that have a description, or do not exist.
     fn some(&mut self, child: &str, rng: &mut Rng) -> Vec<ForeignKeyDef> {
         let parents: Vec<_> = NAMES
             .into_iter()
@@ -147,7 +148,7 @@ impl Model {
         (0..count).map(one).collect()
     }
 
-    /// Handles from before stay good, and have the new names.
+    /// Renames a table. Older handles stay valid, and have the new names.
     fn rename(&mut self, db: &Db, from: &str, to: &str) {
         let before: Vec<_> = self.tables.keys().map(|name| db.table(name).unwrap()).collect();
         db.rename_table(from, to).unwrap();
@@ -167,7 +168,7 @@ impl Model {
 }
 
 impl steps::Model for Model {
-    /// One change of the catalog, or things that change no constraint.
+    /// Makes one change of the catalog, or a change that affects no constraint.
     fn step(&mut self, db: &Db, rng: &mut Rng) {
         let name = NAMES[rng.below(5) as usize];
         if !self.tables.contains_key(name) {
@@ -211,7 +212,7 @@ impl steps::Model for Model {
         }
     }
 
-    /// Tables and constraints.
+    /// Checks the tables and constraints.
     fn check(&self, db: &Db) -> std::result::Result<(), String> {
         let (now, names) = (lines(&db.constraints()), db.table_names());
         let expected: Vec<_> = self.lines().into_iter().map(|(_, line)| line).collect();
@@ -225,7 +226,7 @@ impl steps::Model for Model {
             of_it.sort_unstable();
             expected.sort_by(|one, other| one.1.cmp(&other.1));
             if !of_it.iter().eq(expected.iter().map(|(_, line)| line)) {
-                return Err(format!("{of_it:#?} refer to {name}, expected {expected:#?}"));
+                return Err(format!("{of_it:#?} reference {name}, expected {expected:#?}"));
             }
             let expected = if *is_described { description() } else { Description::default() };
             if table.def().description != expected {
@@ -237,7 +238,7 @@ impl steps::Model for Model {
     }
 }
 
-/// Loads rows into a table that others see and that is empty: another one takes its place.
+/// Loads rows into an empty table that other sessions see: the loaded table replaces it.
 pub fn load(db: &Db, table: &Arc<Table>) {
     let taken = reach::count("a load takes its place");
     let mut txn = db.begin();

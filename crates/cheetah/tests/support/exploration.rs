@@ -1,4 +1,4 @@
-//! One random workload, power cuts at its moments, and in the recoveries from them.
+//! Power cuts at the moments of a random workload, and in the recoveries after them.
 
 use super::workload::{verify, Contents, Shape, Version, Workload};
 use super::{env, insert, open, spec, Row, Rows};
@@ -8,7 +8,7 @@ use cheetah_io::sim::SimDisk;
 use cheetah_io::sim::{explore, Failure, Image, Plan, Report};
 use std::cell::RefCell;
 
-/// How deep power is cut in recoveries of recoveries.
+/// The maximum depth of power cuts in recoveries of recoveries.
 const DEPTH_MAX: usize = 3;
 
 /// A database with two tables, closed by a power cut that lost nothing.
@@ -40,7 +40,7 @@ pub fn explore_seed(seed: u64, points_max: usize) -> Result<Report, Failure> {
         let mut workload = Workload::open(disk, &shape, contents).unwrap();
         workload.run(&shape).unwrap();
         *versions.borrow_mut() = std::mem::take(&mut workload.versions);
-        // Nobody takes the open transactions back: the power is gone.
+        // The open transactions are not rolled back, because the power is cut.
         std::mem::forget(workload);
     };
     let mut deeper = Report::default();
@@ -52,8 +52,7 @@ pub fn explore_seed(seed: u64, points_max: usize) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Checks an image; before that, now and then, cuts power in its recovery and checks what comes of
-/// it.
+/// Checks an image. For some images it first cuts power in their recovery and checks the results.
 fn check_image(image: &Image, versions: &[Version], depth: usize) -> Result<Report, String> {
     let mut deeper = Report::default();
     if depth < DEPTH_MAX && image.seed % 32 == 0 {

@@ -1,5 +1,5 @@
-//! Parents and children: threads that insert, move and delete them, and a model of rows that follow
-//! their parents.
+//! Parents and children of foreign keys: threads that insert, move and delete them, and a model of
+//! rows that follow their parents.
 
 use super::constraints::{child, create, refers};
 use super::steps;
@@ -75,17 +75,19 @@ const TXNS: u64 = 120;
 struct Work {
     db: Db,
     level: Isolation,
-    /// Of the constraint.
+    /// The two sides of the constraint.
     child: KeySide,
     parent: KeySide,
-    /// Children that found their parent, that did not, parents that went, and that had to stay.
+    /// The numbers of children that found their parent and that did not, and of parents that were
+    /// deleted and that were not.
     outcomes: [AtomicU64; 4],
-    /// Those who were orphans for a snapshot.
+    /// Rows that were orphans in a snapshot.
     orphans: Mutex<Vec<u64>>,
 }
 
 impl Work {
-    /// Whether the row may stay; `wants` to find another one, or not to.
+    /// Returns whether the row may stay; `wants` says whether a referencing or referenced row must
+    /// exist.
     fn judge(&self, txn: &mut Transaction, side: &KeySide, key: u64, wants: bool) -> Result<bool> {
         std::thread::yield_now();
         let found = txn.find_reference(side, &key.to_be_bytes())?;
@@ -94,7 +96,7 @@ impl Work {
         Ok(found == wants)
     }
 
-    /// One transaction; whether it may be committed.
+    /// Runs one transaction; returns whether it may be committed.
     fn run(&self, txn: &mut Transaction, rng: &mut Rng) -> Result<bool> {
         let tables = [&self.parent, &self.child].map(|side| side.table().unwrap());
         let [parent, kid] = &tables;
@@ -135,7 +137,7 @@ impl Work {
         }
     }
 
-    /// How often the bug was reached.
+    /// Runs transactions; returns the number of times the bug was reached.
     fn thread(&self, seed: u64, bug: Option<&'static str>) -> u64 {
         let planted = bug.map(plant);
         let (mut txn, mut rng) = (self.db.begin(), Rng::new(seed));
@@ -152,7 +154,7 @@ impl Work {
                 Ok(false) | Err(Error::Deadlock | Error::LockTimeout | Error::DuplicateKey { .. }) => {
                     txn.rollback().unwrap();
                 }
-                // A transaction that takes a row of long ago for the newest one meets
+                // A transaction that takes an old version of a row for the newest one finds
                 // contradictions.
                 Err(_) if bug.is_some() => txn.rollback().unwrap(),
                 Err(error) => panic!("{error}"),
@@ -162,8 +164,8 @@ impl Work {
     }
 }
 
-/// Lets threads work; returns the orphans at some moment, the outcomes, and how often the bug was
-/// reached.
+/// Lets threads work; returns the orphans at some moment, the outcomes, and the number of times the
+/// bug was reached.
 pub fn work(seed: u64, level: Isolation, bug: Option<&'static str>) -> (Vec<u64>, [u64; 4], u64) {
     let db = open(&SimDisk::new()).unwrap();
     create(&db, "db/p", &[]);
@@ -182,9 +184,9 @@ pub fn work(seed: u64, level: Isolation, bug: Option<&'static str>) -> (Vec<u64>
 
 const GENERATIONS: [&str; 3] = ["db/a", "db/b", "db/c"];
 
-/// Each table's rows by key, with the key of their parent in the table before. Rows of the second
-/// table follow a parent that gets another key, and go with one that goes. Rows of the third one
-/// are left without a parent then: 0.
+/// Each table's rows by key, with the key of their parent in the previous table. Rows of the second
+/// table follow a change of their parent's key, and are deleted with their parent. For rows of the
+/// third table, both actions set the parent to 0 (none).
 #[derive(Clone, Default, Debug)]
 pub struct Generations {
     tables_count: usize,
@@ -192,7 +194,7 @@ pub struct Generations {
 }
 
 impl Generations {
-    /// One statement with its actions.
+    /// Runs one statement with its actions.
     fn change(&mut self, db: &Db, txn: &mut Transaction, rng: &mut Rng) -> Result<()> {
         let tables = GENERATIONS.map(|name| db.table(name).unwrap());
         let (key, other, place) = (1 + rng.below(5), 1 + rng.below(5), rng.below(3));
@@ -261,8 +263,8 @@ fn delete_children(
 }
 
 impl steps::Model for Generations {
-    /// A table that comes, or a transaction of some statements. Some of these are refused at their
-    /// end, and some transactions are rolled back.
+    /// Creates a table, or runs a transaction of some statements. Some statements are refused at
+    /// their end, and some transactions are rolled back.
     fn step(&mut self, db: &Db, rng: &mut Rng) {
         if let Some(name) = GENERATIONS.get(self.tables_count) {
             let parent = self.tables_count.checked_sub(1).map(|no| GENERATIONS[no]);
@@ -295,7 +297,7 @@ impl steps::Model for Generations {
             let parent = |row: &Row| u64::from_be_bytes(row.name[..8].try_into().unwrap());
             let found: BTreeMap<_, _> = found.iter().map(|(key, row)| (*key, parent(row))).collect();
             if found != *rows {
-                return Err(format!("{name} has {found:?} in place of {rows:?}"));
+                return Err(format!("{name} has {found:?} instead of {rows:?}"));
             }
             check(db, &table).unwrap().map_err(|findings| format!("{name}: {findings:?}"))?;
         }

@@ -1,9 +1,8 @@
-//! Random transactions and snapshots over a database in one thread, and the model that knows the
-//! view of each of them: the rows at the moment at which its snapshot was taken, under those that
-//! it has changed itself.
+//! Random transactions and snapshots on a database in one thread, and a model of the view of each:
+//! the rows at the time of its snapshot, overlaid with its own changes.
 //!
-//! Every row is found by each index in both directions, by its key, and in the count; large values
-//! are read.
+//! Every row must be found by each index in both directions and by its key, and be included in the
+//! count; large values are read.
 
 use super::*;
 use cheetah::testing::base::Error;
@@ -12,25 +11,25 @@ use cheetah_io::sim::CrashPolicy;
 use cheetah_io::Rng;
 use std::collections::BTreeSet;
 
-/// Tables of the database.
+/// The tables of the database.
 pub const TABLES: [&str; 2] = ["a", "b"];
 
 /// The rows of all tables.
 type Contents = [Rows; TABLES.len()];
-/// Rows that a transaction has changed: their present content.
+/// The rows that a transaction has changed, with their current content.
 type Changed = [BTreeMap<u64, Option<Row>>; TABLES.len()];
 
-/// How many of what.
+/// The parameters of a history.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub seed: u64,
     pub steps: u64,
     pub writers: usize,
     pub readers: usize,
-    /// Clustered keys lie below; few, so that they come again. There are not many more numbers, so
-    /// that they collide.
+    /// Clustered keys are below this number, which is small, so that keys are reused. There are not
+    /// many more numbers, so that they collide.
     pub keys: u64,
-    /// Whether the first of the readers stays open until the database is closed.
+    /// Whether the first reader stays open until the database is closed.
     pub keeps_first: bool,
 }
 
@@ -51,7 +50,7 @@ impl Session {
     }
 }
 
-/// A history under way.
+/// A history in progress.
 pub struct History {
     plan: Plan,
     disk: SimDisk,
@@ -83,7 +82,7 @@ impl History {
         Ok(Self { plan, disk, db, tables, rng, committed: Contents::default(), writers, readers })
     }
 
-    /// Runs all of it, and ends with a check of what is left.
+    /// Runs the entire history, and checks the final state.
     pub fn run(mut self) -> Result<()> {
         for _ in 0..self.plan.steps {
             self.step()?;
@@ -128,8 +127,8 @@ impl History {
         Ok(())
     }
 
-    /// Opens the database again, after it was closed or after a power cut; open transactions are
-    /// rolled back.
+    /// Reopens the database after closing it or after a power cut; open transactions are rolled
+    /// back.
     fn reopen(&mut self) -> Result<()> {
         let sessions = self.readers.drain(..).chain(self.writers.drain(..)).collect::<Vec<_>>();
         if self.rng.chance(0.5) {
@@ -138,7 +137,7 @@ impl History {
             self.disk = self.disk.snapshot();
         } else {
             self.disk = self.disk.crash(CrashPolicy::Random(0.5), self.rng.next_u64());
-            // On the other disk.
+            // These sessions belong to the other disk.
             drop(sessions);
         }
         self.db = open(&self.disk)?;
@@ -188,7 +187,7 @@ impl History {
         Ok(())
     }
 
-    /// The next transaction of a handle.
+    /// Starts the next transaction of a handle.
     fn new_writer(&mut self, ended: Session) -> Session {
         let mut next = Session { txn: ended.txn, ..Session::new(&self.db, Isolation::RepeatableRead) };
         let committed = self.rng.chance(0.3);
@@ -196,7 +195,7 @@ impl History {
         next
     }
 
-    /// The newest rows of a table, for a writer that has the locks that it needs.
+    /// The newest rows of a table, for a writer that holds the locks it needs.
     fn newest(&self, writer: &Session, table_no: usize) -> Rows {
         let mut rows = self.committed[table_no].clone();
         for session in self.writers.iter().chain([writer]) {
@@ -250,7 +249,7 @@ impl History {
         Row::new(self.rng.below(2 * self.plan.keys), text_bytes as usize)
     }
 
-    /// Whether an insert or update is done; otherwise it was refused for a reason.
+    /// Returns whether an insert or update was done; checks the reason of a refusal.
     #[expect(clippy::too_many_arguments, reason = "all that an answer depends on")]
     fn is_done(
         &self,
@@ -268,20 +267,27 @@ impl History {
         let mut others = rows.iter().filter(|(other, _)| Some(**other) != old_key);
         let taken = others.any(|(other, row)| *other == key || row.number == new.number);
         match done {
-            Err(Error::DuplicateKey { .. }) => assert!(taken, "a duplicate of {key}, {new:?} that is none"),
+            Err(Error::DuplicateKey { .. }) => {
+                assert!(taken, "{key}, {new:?} was wrongly refused as a duplicate")
+            }
             done => {
                 done?;
-                assert!(!taken, "a duplicate of {key}, {new:?} was let in");
+                assert!(!taken, "a duplicate of {key}, {new:?} was accepted");
             }
         }
         Ok(!taken)
     }
 
-    /// Whether an operation met the lock of another writer, which there must be.
+    /// Returns whether an operation met the lock of another writer, and checks that there is such a
+    /// lock.
     fn is_refused_for_a_lock(&self, writer: &Session, table_no: usize, done: &Result<()>) -> bool {
         let is_refused = matches!(done, Err(Error::LockTimeout | Error::Deadlock));
         let locks = |session: &Session| session.txn.id().is_some();
-        assert!(!is_refused || self.writers.iter().any(locks), "nobody locks {table_no}: {:?}", writer.txn);
+        assert!(
+            !is_refused || self.writers.iter().any(locks),
+            "no writer locks table {table_no}: {:?}",
+            writer.txn
+        );
         is_refused
     }
 
@@ -289,7 +295,7 @@ impl History {
         (0..TABLES.len()).try_for_each(|table_no| self.look(session, table_no))
     }
 
-    /// Compares all that the session can see of a table with the model.
+    /// Compares everything that the session can see of a table with the model.
     fn look(&mut self, session: &mut Session, table_no: usize) -> Result<()> {
         let is_fixed = session.txn.isolation() == Isolation::RepeatableRead;
         let fixed = session.snapshot.take().filter(|_| is_fixed);
@@ -329,7 +335,7 @@ pub fn look_at(
     Ok(())
 }
 
-/// The stored keys of an index, with those of their rows, in order.
+/// The stored keys of an index, with the keys of their rows, in order.
 fn entries(index_no: usize, rows: &Rows) -> Vec<(Vec<u8>, u64)> {
     let stored_key = |(key, row): (&u64, &Row)| {
         let clustered = key.to_be_bytes();
@@ -386,7 +392,7 @@ fn scan(
     assert_place(txn, &cursor, None, rows)
 }
 
-/// Goes to a random place and on from there, to and fro.
+/// Seeks to a random position, and moves back and forth from there.
 fn walk(
     txn: &mut Transaction,
     table: &Arc<Table>,
@@ -428,7 +434,8 @@ fn walk(
     Ok(())
 }
 
-/// Goes on by up to `rows_max` rows at once, which are the first ones of `expected`; by how many.
+/// Advances by up to `rows_max` rows at once, which must be the first rows of `expected`; returns
+/// their number.
 fn run_on(
     txn: &Transaction,
     cursor: &mut Cursor,

@@ -1,5 +1,5 @@
-//! Code that the tests of the whole engine share: an environment, tables of one row-format version,
-//! and rows for them.
+//! Shared code of the tests of the engine: an environment, tables of one row-format version, and
+//! rows for them.
 
 #![allow(clippy::unwrap_used, dead_code, unreachable_pub, reason = "each test file uses a part")]
 
@@ -46,7 +46,7 @@ pub fn open(disk: &SimDisk) -> Result<Db> {
     Db::open(env(disk), Config::tiny())
 }
 
-/// A table with a clustered index, one by name and a unique one by number.
+/// A table with a clustered index, an index by name and a unique index by number.
 pub fn spec(name: &str) -> TableSpec {
     let index = |name: &str, unique, max_key_bytes| IndexSpec {
         name: name.into(),
@@ -85,7 +85,7 @@ impl Row {
         row
     }
 
-    /// The stored row with a text that is kept.
+    /// The stored row, which keeps an existing text.
     pub fn stored_keeping_text(&self, locator: &[u8]) -> Vec<u8> {
         let mut row = self.number.to_le_bytes().to_vec();
         varint::put(&mut row, (self.name.len() as u64) << 1);
@@ -107,8 +107,8 @@ impl Row {
         (row, text_word & 1 == 1)
     }
 
-    /// Keys of its entries in the secondary indexes: the name is ended by a zero, so that none is
-    /// another's prefix.
+    /// Keys of its entries in the secondary indexes: the name ends with a zero byte, so that no key
+    /// is a prefix of another.
     pub fn keys(&self) -> [Vec<u8>; 2] {
         let mut name = self.name.clone();
         name.push(0);
@@ -134,7 +134,7 @@ pub fn delete(txn: &mut Transaction, table: &Arc<Table>, key: u64, old: &Row) ->
     txn.delete(table, &key.to_be_bytes(), &entries)
 }
 
-/// Changes a row, with all its entries when the key changes, otherwise those that differ.
+/// Changes a row, with all its entries if the key changes, otherwise with the entries that differ.
 pub fn update(
     txn: &mut Transaction,
     table: &Arc<Table>,
@@ -146,7 +146,7 @@ pub fn update(
     update_stored(txn, table, old_key, old, key, new, &new.stored())
 }
 
-/// As `update`, with the stored form of the new row.
+/// Like `update`, with the stored form of the new row.
 pub fn update_stored(
     txn: &mut Transaction,
     table: &Arc<Table>,
@@ -187,7 +187,7 @@ pub fn read_as(txn: &mut Transaction, table: &Arc<Table>, key: u64, how: Read) -
     complete(txn, table, &stored).map(Some)
 }
 
-/// The row of a stored row, its text fetched.
+/// The row from its stored form, including its text.
 pub fn complete(txn: &Transaction, table: &Arc<Table>, stored: &[u8]) -> Result<Row> {
     let (mut row, external) = Row::parse(stored);
     if external {
@@ -210,7 +210,7 @@ pub fn all_rows(txn: &mut Transaction, table: &Arc<Table>) -> Result<Rows> {
     Ok(rows)
 }
 
-/// Checks a table with all the engine knows, and each row's entries.
+/// Runs CHECK on a table, with the expected entries of each row.
 pub fn check(db: &Db, table: &Arc<Table>) -> Result<std::result::Result<u64, Vec<String>>> {
     let report = db.check_table_with(table, &mut |_, stored, entries| {
         add_entries_of(stored, entries);
@@ -231,16 +231,17 @@ pub fn add_entries_of(stored: &[u8], entries: &mut Vec<ExpectedEntry>) {
 /// How long a thread of a test waits for another one.
 const UNTIL_MAX: Duration = Duration::from_secs(60);
 
-/// Waits until something has come to pass; fails when it does not.
+/// Waits until a condition holds; fails after a timeout.
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let since = Instant::now();
     while !is_so() {
-        assert!(since.elapsed() < UNTIL_MAX, "it has not come to this: {what}");
+        assert!(since.elapsed() < UNTIL_MAX, "timeout while waiting until {what}");
         std::thread::yield_now();
     }
 }
 
-/// Tells the other threads of a test to end, also when something fails: a scope waits for them.
+/// Tells the other threads of a test to end, even if the test fails, because a scope waits for
+/// them.
 pub struct RaisedAtEnd<'a>(pub &'a AtomicBool);
 
 impl Drop for RaisedAtEnd<'_> {

@@ -1,5 +1,5 @@
-//! A database and a model of it that go on step by step. Whenever power is cut, the database is as
-//! before the step under way, or as after it.
+//! A database and its model, which advance step by step. After a power cut the database is as
+//! before the current step, or as after it.
 
 use super::open;
 use cheetah::testing::db::Db;
@@ -9,19 +9,19 @@ use std::cell::{Cell, RefCell};
 
 /// The expected contents of a database.
 pub trait Model: Clone + Default {
-    /// Changes both; durable on return.
+    /// Changes the database and the model; durable on return.
     fn step(&mut self, db: &Db, rng: &mut Rng);
-    /// In what the database differs.
+    /// Compares the database with the model; the error describes a difference.
     fn check(&self, db: &Db) -> Result<(), String>;
 }
 
-/// As [`explore_steps`], without what was explored.
+/// Like [`explore_steps`], without the report.
 pub fn survives<M: Model>(seed: u64, steps: u64) -> Result<(), String> {
     explore_steps::<M>(seed, steps).map(drop)
 }
 
-/// Plays the steps of a seed, with checkpoints and work in the background between them, and cuts
-/// power at some of the moments. The first difference.
+/// Plays the steps of a seed, with checkpoints and background work between them, and cuts power at
+/// some moments. The error is the first difference.
 pub fn explore_steps<M: Model>(seed: u64, steps: u64) -> Result<Report, String> {
     let models = RefCell::new(vec![M::default()]);
     let difference = Cell::new(None);

@@ -1,4 +1,4 @@
-//! Rows with words, and the words that they have: those between spaces of their texts.
+//! Rows with words: the words of a text are separated by spaces.
 
 use super::{delete, insert, spec, update, Row};
 use cheetah::testing::base::Result;
@@ -10,7 +10,7 @@ use cheetah_io::Rng;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Behind each word.
+/// The end of each word.
 pub const END: &[u8] = &[0];
 pub const WORDS: [&str; 8] = ["ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen"];
 
@@ -20,7 +20,7 @@ pub fn with_words(name: &str, indexes: &[&str]) -> TableSpec {
     TableSpec { fulltext: indexes.iter().map(index).collect(), ..spec(name) }
 }
 
-/// The words of a text, which are between spaces.
+/// The words of a text, which are separated by spaces.
 pub fn list_of(text: &[u8]) -> WordList {
     let mut list = WordList::default();
     for (ordinal, word) in text.split(|byte| *byte == b' ').filter(|word| !word.is_empty()).enumerate() {
@@ -29,7 +29,7 @@ pub fn list_of(text: &[u8]) -> WordList {
     list
 }
 
-/// Texts of searches: the words of rows are in their text.
+/// Splits the texts of searches at spaces.
 pub struct Spaces;
 
 impl Texts for Spaces {
@@ -62,7 +62,7 @@ pub fn search_for(text: &str, index_no: usize, read: Read) -> Search<'_> {
     Search { index_no, text: text.as_bytes(), mode, end: END, limit_bytes: 1 << 20, read }
 }
 
-/// As `found`, for rows that will be read so.
+/// Like `found`, for rows that will be read in the given way.
 pub fn found_as(
     txn: &mut Transaction,
     table: &Arc<Table>,

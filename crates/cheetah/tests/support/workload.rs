@@ -1,11 +1,10 @@
-//! A random workload over a database, and the model that says what may be there after a power cut.
+//! A random workload on a database, and a model of its allowed states after a power cut.
 //!
-//! The model is a list of versions: the contents of the database after each commit and each change
-//! of the catalog, and which transactions are prepared after each promise of one, in order. The
-//! workload acknowledges to the disk the number of the version that it has been promised. After a
-//! power cut the database must be equal to some version from the acknowledged one on: a whole
-//! prefix of the commits, and nothing else; and every decision about the prepared ones must come
-//! true.
+//! The model is a list of versions, in order: the contents of the database after each commit and
+//! each change of the catalog, and the prepared transactions after each prepare. The workload
+//! acknowledges to the disk the number of the last durable version. After a power cut the database
+//! must be equal to the acknowledged version or a later one: it has a prefix of the commits, and
+//! nothing else. Every decision about a prepared transaction must work.
 
 use super::*;
 use cheetah::testing::base::{Error, Xid};
@@ -20,25 +19,25 @@ pub type Contents = BTreeMap<String, Rows>;
 pub struct Version {
     /// The committed contents.
     contents: Contents,
-    /// The prepared transactions by number: the tables that they have changed, as they are if it is
+    /// The prepared transactions by number: the tables that each has changed, as they are if it is
     /// committed.
     prepared: BTreeMap<u64, Contents>,
 }
 
 impl Version {
-    /// Without prepared transactions.
+    /// A version without prepared transactions.
     pub fn of(contents: Contents) -> Self {
         Self { contents, ..Self::default() }
     }
 
-    /// The contents once those of the prepared transactions are rolled back for which `withdrawn`
-    /// returns true.
+    /// The version after a rollback of the prepared transactions for which `withdrawn` returns
+    /// true.
     pub fn without(&self, withdrawn: impl Fn(u64) -> bool) -> Self {
         let numbers = self.prepared.keys().filter(|no| withdrawn(**no));
         numbers.fold(self.clone(), |version, no| version.after(*no, false))
     }
 
-    /// The contents once a prepared transaction has ended.
+    /// The version after a prepared transaction has ended.
     fn after(&self, no: u64, commits: bool) -> Self {
         let mut version = self.clone();
         if let Some(changed) = version.prepared.remove(&no).filter(|_| commits) {
@@ -47,14 +46,14 @@ impl Version {
         version
     }
 
-    /// The contents once all have ended, as `commits` says.
+    /// The contents after all prepared transactions have ended, as `commits` says.
     pub fn settled(&self, commits: impl Fn(u64) -> bool) -> Contents {
         let numbers = self.prepared.keys();
         numbers.fold(self.clone(), |version, no| version.after(*no, commits(*no))).contents
     }
 }
 
-/// The name of a prepared transaction, and its number back.
+/// The name of a prepared transaction with this number.
 fn xid(no: u64) -> Xid {
     Xid::new(1, &no.to_be_bytes(), b"").unwrap()
 }
@@ -64,40 +63,40 @@ pub fn number(xid: &Xid) -> u64 {
     u64::from_be_bytes(xid.global().try_into().unwrap())
 }
 
-/// How wild it gets.
+/// The parameters of a workload.
 #[derive(Clone, Debug)]
 pub struct Shape {
     pub seed: u64,
     pub steps: u64,
-    /// Transactions open at a time.
+    /// The number of transactions that are open at a time.
     pub sessions: usize,
-    /// Whether tables are created, dropped, renamed and emptied on the way.
+    /// Whether tables are created, dropped, renamed and emptied.
     pub ddl: bool,
 }
 
 struct Session {
     txn: Transaction,
-    /// Tables that it has changed, as it sees them.
+    /// The tables that it has changed, as it sees them.
     changed: Contents,
     savepoints: Vec<(Savepoint, Contents)>,
     /// Its number once it is prepared.
     prepared: Option<u64>,
 }
 
-/// A workload under way.
+/// A workload in progress.
 pub struct Workload<'d> {
     db: Db,
     disk: &'d SimDisk,
     clock: SimClock,
     rng: Rng,
     sessions: Vec<Option<Session>>,
-    /// The versions so far; the last one is what there is now.
+    /// The versions so far; the last one is the current version.
     pub versions: Vec<Version>,
-    /// The version that has been promised.
+    /// The last version that is known to be durable.
     pub acknowledged: u64,
     names: u64,
     promises: u64,
-    /// Prepared ones whose client has gone.
+    /// Prepared transactions that were detached from their clients.
     detached: Vec<u64>,
     mode: u8,
 }
@@ -141,7 +140,7 @@ impl<'d> Workload<'d> {
         Ok(())
     }
 
-    /// The present version.
+    /// The current version.
     pub fn version(&self) -> &Version {
         self.versions.last().unwrap()
     }
@@ -155,26 +154,26 @@ impl<'d> Workload<'d> {
         &self.version().contents
     }
 
-    /// The committed contents are about to become these.
+    /// Records a version with these committed contents, before the commit.
     fn announce(&mut self, contents: Contents) {
         let version = Version { contents, ..self.version().clone() };
         self.versions.push(version);
     }
 
-    /// A prepared transaction is about to end.
+    /// Records a version without this prepared transaction, before it ends.
     fn announce_end(&mut self, no: u64, commits: bool) {
         let version = self.version().after(no, commits);
         self.versions.push(version);
     }
 
-    /// The newest version is promised, if the log was synced for it.
+    /// Acknowledges the newest version, if the log was synced for it.
     fn acknowledge_if_synced(&mut self) {
         if self.mode == 1 {
             self.acknowledge();
         }
     }
 
-    /// The newest version is promised now.
+    /// Acknowledges the newest version.
     fn acknowledge(&mut self) {
         self.acknowledged = self.versions.len() as u64 - 1;
         self.disk.acknowledge(self.acknowledged);
@@ -185,7 +184,7 @@ impl<'d> Workload<'d> {
         self.db.stopped()
     }
 
-    /// Takes all open transactions back.
+    /// Rolls back all open transactions.
     pub fn roll_back_all(&mut self) -> Result<()> {
         let promised = self.sessions.iter().flatten().filter_map(|session| session.prepared);
         promised.collect::<Vec<_>>().into_iter().for_each(|no| self.announce_end(no, false));
@@ -262,7 +261,8 @@ impl<'d> Workload<'d> {
             20..=25 => {
                 if let Some((savepoint, changed)) = session.savepoints.pop() {
                     session.txn.rollback_to(savepoint)?;
-                    // The locks stay, so what is committed in these tables cannot have moved.
+                    // The locks are kept, so the committed contents of these tables cannot have
+                    // changed.
                     for (name, _) in std::mem::replace(&mut session.changed, changed) {
                         let rows = self.committed()[&name].clone();
                         session.changed.entry(name).or_insert(rows);
@@ -289,13 +289,13 @@ impl<'d> Workload<'d> {
             session.prepared = Some(self.promises);
             self.acknowledge_if_synced();
         } else {
-            // Nothing of it is in the log, so there was nothing to promise.
+            // Nothing of it is in the log, so there is no version to acknowledge.
             self.versions.pop();
         }
         Ok(())
     }
 
-    /// Ends a prepared session, lets go of it, or leaves it as it is.
+    /// Ends a prepared session, detaches it, or leaves it unchanged.
     fn decide(&mut self, at: usize, mut session: Session) -> Result<()> {
         let no = session.prepared.unwrap();
         match self.rng.below(6) {
@@ -305,7 +305,7 @@ impl<'d> Workload<'d> {
                 self.acknowledge_if_synced();
             }
             1 => {
-                // Nothing is synced for it: the coordinator says so again.
+                // No sync is made for it: the coordinator repeats the commit.
                 self.announce_end(no, true);
                 session.txn.commit_ordered();
                 session.txn.commit()?;
@@ -339,7 +339,7 @@ impl<'d> Workload<'d> {
         self.announce(contents);
         let commits = self.commits_count();
         session.txn.commit()?;
-        // Where nothing was left to commit, nothing was synced.
+        // If there was nothing to commit, there was no sync.
         if self.commits_count() > commits {
             self.acknowledge_if_synced();
         }
@@ -393,7 +393,7 @@ impl<'d> Workload<'d> {
         Ok(())
     }
 
-    /// The new row and its stored form, which keeps the text of the old row now and then.
+    /// The new row and its stored form, which sometimes keeps the text of the old row.
     fn maybe_keep_text(
         &mut self,
         txn: &mut Transaction,
@@ -419,22 +419,22 @@ fn session_txn(txn: &mut Transaction) -> &mut Transaction {
     txn
 }
 
-/// The model's answer to an insert or update, which the engine must have given too; on success the
-/// model follows.
+/// Checks that the engine's answer to an insert or update is the model's; on success the model is
+/// updated.
 fn expect_unique(rows: &mut Rows, old_key: Option<u64>, key: u64, new: &Row, done: Result<()>) -> Result<()> {
     let others = || rows.iter().filter(|(other, _)| Some(**other) != old_key);
     let same_key = others().any(|(other, _)| *other == key);
     let same_number = others().find(|(_, row)| row.number == new.number).map(|(other, _)| *other);
     match done {
         Err(Error::DuplicateKey { index_no: 0, .. }) => {
-            assert!(same_key, "a duplicate of {key} that is none")
+            assert!(same_key, "{key} was wrongly refused as a duplicate")
         }
         Err(Error::DuplicateKey { index_no: 2, existing }) => {
             assert_eq!(same_number.map(|key| key.to_be_bytes().to_vec()), Some(existing));
         }
         other => {
             other?;
-            assert!(!same_key && same_number.is_none(), "a duplicate was let in");
+            assert!(!same_key && same_number.is_none(), "a duplicate was accepted");
             old_key.map(|old_key| rows.remove(&old_key));
             rows.insert(key, new.clone());
         }
@@ -442,8 +442,8 @@ fn expect_unique(rows: &mut Rows, old_key: Option<u64>, key: u64, new: &Row, don
     Ok(())
 }
 
-/// After a startup no transaction is left, nothing is to be purged, and the undo log has shrunk to
-/// its last page.
+/// After a startup no transaction remains, there is nothing to purge, and the undo log has shrunk
+/// to its last page.
 fn check_undo_is_empty(db: &Db) -> std::result::Result<(), String> {
     let status = db.status();
     for (name, most) in [("transactions_listed", 0), ("transactions_to_purge", 0), ("undo_pages", 1)] {
@@ -455,8 +455,8 @@ fn check_undo_is_empty(db: &Db) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// Opens an image, ends the prepared transactions this way or that, and compares it with the
-/// versions from `acknowledged` on. The version found.
+/// Opens an image, commits or rolls back the prepared transactions, and compares it with the
+/// versions from `acknowledged` on. Returns the version found.
 pub fn verify(
     disk: &SimDisk,
     versions: &[Version],
@@ -497,8 +497,9 @@ pub fn verify(
     })
 }
 
-/// Opens a database as the server does: with threads that repeat the log, and serving before open
-/// transactions are rolled back; lets the background do so. Consistent reads see nothing of that.
+/// Opens a database like the server, with redo threads, and usable before open transactions are
+/// rolled back; then lets the background roll them back. Consistent reads must not see a
+/// difference.
 fn opened_early(disk: &SimDisk) -> std::result::Result<Db, String> {
     let go_on = || {
         let db = Db::open_early(env(disk), Config { redo_threads: 3, ..Config::tiny() })?;
@@ -508,7 +509,7 @@ fn opened_early(disk: &SimDisk) -> std::result::Result<Db, String> {
     };
     match go_on() {
         Ok((true, db)) => Ok(db),
-        Ok((false, _)) => Err("rows were seen that were still to be rolled back".into()),
+        Ok((false, _)) => Err("a read saw rows that were still to be rolled back".into()),
         Err(error) => Err(Error::to_string(&error)),
     }
 }
@@ -525,7 +526,7 @@ fn describe(contents: &Contents, versions: &[Contents], from: usize) -> String {
     if let Some(at) = versions.iter().position(|version| version == contents) {
         return format!("version {at} was found, but {from} had been acknowledged");
     }
-    let Some(expected) = versions.get(from) else { return "no version was promised".into() };
+    let Some(expected) = versions.get(from) else { return "no version was acknowledged".into() };
     let names = |contents: &Contents| contents.keys().cloned().collect::<Vec<_>>();
     let differs = |name: &&String| contents.get(*name) != expected.get(*name);
     let rows = expected.keys().filter(differs).map(|name| {
@@ -533,7 +534,7 @@ fn describe(contents: &Contents, versions: &[Contents], from: usize) -> String {
         let missing = wanted.iter().filter(|(key, row)| there.get(key) != Some(row)).map(|(key, _)| *key);
         let extra = there.iter().filter(|(key, row)| wanted.get(key) != Some(row)).map(|(key, _)| *key);
         format!(
-            "{name}: not as wanted {:?}, not wanted {:?}",
+            "{name}: wrong or missing {:?}, unexpected {:?}",
             missing.collect::<Vec<_>>(),
             extra.collect::<Vec<_>>()
         )
