@@ -192,7 +192,7 @@ impl Walk<'_> {
         let bytes = match self.copy_of(page) {
             Err(error) if error.kind() == ErrorKind::Stopped => return Err(error),
             Err(error) => return unusable(error.to_string(), true),
-            Ok(None) => return unusable("named by a page of the tree, but free".into(), false),
+            Ok(None) => return unusable("it is free, but its parent names it".into(), false),
             Ok(Some(bytes)) => bytes,
         };
         let view = PageView::new(&bytes);

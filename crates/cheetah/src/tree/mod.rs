@@ -9,7 +9,7 @@
 //! mini-transaction. docs/developers/tree.md explains the structure, the order of latches, and the
 //! differences from the literature.
 //!
-//! Each file has one operation on a tree, or a part that several operations share.
+//! Many files: one for each operation on a tree, and the parts that several operations share.
 
 mod ahead;
 mod build;

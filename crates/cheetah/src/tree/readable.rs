@@ -58,7 +58,7 @@ impl Walk<'_> {
         let bytes = match self.tree.pool.fetch_for_scan(page) {
             Err(error) if error.kind() == ErrorKind::Stopped => return Err(error),
             Err(error) => return Ok(Err(error.to_string())),
-            Ok(None) => return Ok(Err(format!("page {page} is named, but free"))),
+            Ok(None) => return Ok(Err(format!("page {page} is free, but its parent names it"))),
             Ok(Some(frame)) => frame.read().to_vec(),
         };
         Ok(match PageView::new(&bytes).verify() {

@@ -64,7 +64,7 @@ impl Builder {
             if key == self.last_key {
                 return Ok(Changed::Exists);
             }
-            return Err(self.tree.corrupt(self.tree.def.root, "a rebuild got keys that do not ascend"));
+            return Err(self.tree.corrupt(self.tree.def.root, "a bulk build got keys that do not ascend"));
         }
         self.last_key.clear();
         self.last_key.extend_from_slice(key);
