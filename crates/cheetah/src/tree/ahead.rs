@@ -1,12 +1,12 @@
-//! Which leaves a cursor is about to visit, for the pool to read ahead.
+//! Predicts the leaves that a cursor will visit, so that the pool reads them ahead.
 //!
-//! A cursor that has crossed a few leaves in one direction will cross more. Their numbers stand in
-//! the inner pages above the leaves. They are asked for some at a time, more each time, up to the
-//! pool's window.
+//! A cursor that has crossed a few leaves in one direction will probably cross more. The inner
+//! pages above the leaves have their page IDs. The cursor requests a few of them at first and more
+//! each time, up to the pool's window.
 //!
 //! Invariants
-//!   I1  All of this is a hint. Leaves may be split or merged in between: the cursor finds its way
-//!       by itself, and an error met here is met again by whoever needs the page.
+//!   I1  All of this is a hint. Leaves may be split or merged meanwhile: the cursor finds its own
+//!       way. Errors are ignored here: the thread that needs the page gets the error again.
 //!   I2  While the pool reads nothing ahead, no page is touched.
 
 use super::descend::Target;
@@ -15,47 +15,47 @@ use crate::base::{reach, sound, PageId, Result};
 use crate::pool::REQUEST_PAGES_MAX;
 use std::collections::VecDeque;
 
-/// Leaves crossed in a row that look like a scan.
+/// The number of leaves crossed in a row from which a cursor counts as a scan.
 const CROSSED_MIN: usize = 2;
-/// Leaves asked for first.
+/// The number of leaves in the first request.
 const WINDOW_MIN: usize = 4;
-/// Leaves reached in a row that had not been asked for, before the list is given up: the tree is
-/// not what it was.
+/// The number of leaves in a row that a cursor reaches without having requested them, before it
+/// discards its list: the tree has changed.
 const STRANGERS_MAX: usize = 8;
 
-/// Where a cursor goes.
+/// The direction of a cursor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Direction {
     Forward,
     Backward,
 }
 
-/// The leaves that are known, and those that were asked for, ahead of one cursor.
+/// The known leaves and the requested leaves ahead of one cursor.
 #[derive(Default, Debug)]
 pub(super) struct Ahead {
     direction: Option<Direction>,
-    /// Leaves crossed in that direction since it began.
+    /// The number of leaves crossed in `direction` so far.
     crossed: usize,
-    /// Leaves asked for that the cursor has not reached, the next one first.
+    /// Requested leaves that the cursor has not reached, the next one first.
     asked: VecDeque<PageId>,
-    /// Leaves behind those, as far as their numbers are known.
+    /// Leaves after `asked` whose page IDs are known.
     known: VecDeque<PageId>,
-    /// Where the leaves behind those begin; empty at the end of the tree.
+    /// The fence after `known`; empty at the end of the tree.
     fence: Vec<u8>,
-    /// Leaves reached in a row that were not in `asked`.
+    /// The number of leaves reached in a row that were not in `asked`.
     strangers: usize,
     window: usize,
-    /// Nothing from this key on is wanted; only for a cursor that goes forward.
+    /// The cursor needs no keys from this one on. Only for a cursor that moves forward.
     limit: Option<Vec<u8>>,
 }
 
 impl Ahead {
-    /// The cursor goes elsewhere.
+    /// Ends the scan: the cursor moves to another place.
     pub(super) fn stop(&mut self) {
         (self.direction, self.limit) = (None, None);
     }
 
-    /// Whether the cursor has crossed a few leaves in a row.
+    /// Returns whether the cursor has crossed a few leaves in a row.
     pub(super) fn is_scan(&self) -> bool {
         sound!(
             self.direction.is_some() && self.crossed >= CROSSED_MIN,
@@ -63,13 +63,13 @@ impl Ahead {
         )
     }
 
-    /// The cursor wants nothing from `limit` on, until it goes elsewhere.
+    /// Limits read-ahead to keys below `limit`, until the next [`stop`](Self::stop).
     pub(super) fn set_limit(&mut self, limit: Option<Vec<u8>>) {
         self.limit = limit;
     }
 
-    /// The cursor has crossed to leaf `pid`, behind whose `fence` the next leaf is, unless that is
-    /// empty.
+    /// Notes that the cursor has crossed to the leaf `pid`. `fence` divides it from the next leaf;
+    /// it is empty at the end of the tree.
     pub(super) fn reached(&mut self, tree: &Tree, direction: Direction, pid: PageId, fence: &[u8]) {
         if self.direction != Some(direction) {
             (self.direction, self.crossed) = (Some(direction), 0);
@@ -96,7 +96,8 @@ impl Ahead {
         (self.strangers, self.window) = (0, 0);
     }
 
-    /// Strikes `pid`, and the leaves that should have come before it, off the list.
+    /// Removes `pid` and the leaves before it from the requested ones. Returns whether too many
+    /// leaves in a row were not among them.
     fn has_lost_its_way(&mut self, pid: PageId) -> bool {
         match self.asked.iter().position(|&asked| asked == pid) {
             Some(at) => {
@@ -108,7 +109,7 @@ impl Ahead {
         self.strangers > STRANGERS_MAX
     }
 
-    /// Asks for what the window has room for.
+    /// Requests as many leaves as the window has room for.
     fn ask(&mut self, tree: &Tree, direction: Direction) {
         while self.asked.len() < self.window {
             if self.known.is_empty() && !self.learn(tree, direction) {
@@ -122,8 +123,8 @@ impl Ahead {
         }
     }
 
-    /// Learns the numbers of the leaves behind the fence that are under one inner page; `false` if
-    /// it has no such leaves.
+    /// Adds to `known` the leaves after the fence that are under one inner page. Returns `false` if
+    /// there are none.
     fn learn(&mut self, tree: &Tree, direction: Direction) -> bool {
         if self.fence.is_empty() {
             return false;
@@ -140,9 +141,10 @@ impl Ahead {
 }
 
 impl Tree {
-    /// Adds to `leaves` those under one inner page that lie behind `fence`, in the order in which a
-    /// cursor comes to them, as far as they begin before `limit`; returns the fence behind them,
-    /// empty at the end of the tree.
+    /// Finds the inner page above the leaf that follows `fence` in `direction`. Adds this leaf and
+    /// the following leaves of that page to `leaves`, in the order of the scan, except leaves that
+    /// begin at or above `limit`. Returns the fence after them, empty at the end of the tree or if
+    /// `limit` ended the list.
     fn leaves_behind(
         &self,
         fence: &[u8],

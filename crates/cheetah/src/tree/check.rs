@@ -1,23 +1,23 @@
-//! Walking a whole tree and reporting everything that is not as it must be, while others change it.
+//! Checks a whole tree and reports its faults, while other threads change it.
 //!
 //! Invariants
-//!   I1  A page is compared with what a copy of the page above says of it. Splits and merges change
-//!       both under the same latches (I1 of `split.rs` and of `merge.rs`), so what a change has
-//!       made differ is the same again once both are copied anew. A difference that is left after
-//!       `LOOKS_MAX` looks is damage.
-//!   I2  The walk goes on at the upper fence of the leaf that it has visited, in whichever page
-//!       that key is by then. Fences divide all keys: no record comes twice, and none is passed
-//!       that was there all the time.
+//!   I1  A page is compared with the description of it in a copy of its parent. Splits and merges
+//!       change both under the same latches (I1 of `split.rs` and of `merge.rs`), so a difference
+//!       that they caused is gone when both pages are copied again. A difference that persists for
+//!       `LOOKS_MAX` comparisons is damage.
+//!   I2  After each leaf the walk continues at the upper fence that the parent gives this leaf, in
+//!       the page that covers the key by then. In a sound tree the fences partition all keys: no
+//!       record is visited twice, and no record that exists during the whole walk is missed.
 //! Locks     One page latch at a time, while the page is copied.
 
 use super::Tree;
 use crate::base::{reach, sound, ErrorKind, PageId, Result};
 use crate::format::page::{compare_keys, PageView, RecordRef};
 
-/// Problems that a report lists; more are only counted.
+/// The number of problems that a report lists. Further problems are only counted.
 const PROBLEMS_LISTED_MAX: usize = 100;
-/// Looks at one place before what differs there is damage: each needs another split or merge at the
-/// wrong moment.
+/// The number of comparisons in one step of the walk after which a difference is damage. Without
+/// damage each one needs another split or merge at the wrong moment.
 const LOOKS_MAX: usize = 100;
 
 /// The findings of a walk over a tree.
@@ -31,23 +31,23 @@ pub struct TreeReport {
     pub records: u64,
     /// Bytes of all pages.
     pub page_bytes: u64,
-    /// Bytes in use in them.
+    /// Bytes in use in all pages.
     pub used_bytes: u64,
-    /// Levels.
+    /// The number of levels.
     pub depth: usize,
-    /// The faults, one sentence each; the first hundred.
+    /// The first hundred problems, one sentence each.
     pub problems: Vec<String>,
-    /// How many problems there are.
+    /// The number of all problems.
     pub problems_count: u64,
 }
 
-/// A page, as it was at some moment.
+/// A copy of a page at some moment.
 struct PageCopy {
     page: PageId,
     bytes: Vec<u8>,
 }
 
-/// The expected properties of a page, going by the page that named it.
+/// The properties of a page that its parent predicts.
 struct Expected {
     page: PageId,
     level: Option<u8>,
@@ -55,7 +55,7 @@ struct Expected {
     high: Option<Vec<u8>>,
 }
 
-/// The page of a level that was visited last.
+/// The last visited page of a level.
 struct Left {
     page: PageId,
     low: Vec<u8>,
@@ -63,29 +63,30 @@ struct Left {
     right: PageId,
 }
 
-/// A look at a page: its fault, if any; without bytes when it cannot be used.
+/// The result of comparing a page.
 struct Look {
     page: PageId,
     problems: Vec<String>,
+    /// The copy of the page, if it is usable.
     bytes: Option<Vec<u8>>,
-    /// It could not be read: another look would say the same.
+    /// The page could not be read, or its bytes are invalid: a second try will hardly help.
     is_unreadable: bool,
 }
 
 struct Walk<'a> {
     tree: &'a Tree,
     report: TreeReport,
-    /// From the root down to the parent of what comes next.
+    /// The pages from the root down to the parent of the next page.
     above: Vec<PageCopy>,
-    /// By level, from that of the leaves.
+    /// The last visited page of each level, leaves first.
     left: Vec<Option<Left>>,
     on_record: &'a mut dyn FnMut(&[u8], RecordRef<'_>) -> Result<()>,
 }
 
 impl Tree {
-    /// Visits every page and calls `on_record` with every record in key order. Blocks for I/O.
-    /// Damaged pages are problems of the report; errors are those of the whole engine and those of
-    /// `on_record`, which end the walk.
+    /// Visits every page and calls `on_record` with every record in key order. Blocks for I/O. The
+    /// report lists damaged pages as problems. The walk ends with an error only if `on_record`
+    /// returns it or the engine has stopped.
     pub(crate) fn check_with(
         &self,
         on_record: &mut dyn FnMut(&[u8], RecordRef<'_>) -> Result<()>,
@@ -93,15 +94,15 @@ impl Tree {
         self.walk_down_to(0, on_record)
     }
 
-    /// As [`check_with`](Self::check_with) of the pages above the leaves, of which there are a few
-    /// in a thousand. `go_on` is called at the start and for each leaf that they name: its error
+    /// Like [`check_with`](Self::check_with), but visits only the pages above the leaves, a few in
+    /// a thousand. Calls `go_on` at the start and for each leaf that they name. An error of `go_on`
     /// ends the walk.
     pub(crate) fn check_inner_pages(&self, go_on: &mut dyn FnMut() -> Result<()>) -> Result<TreeReport> {
         go_on()?;
         self.walk_down_to(1, &mut |_, _| go_on())
     }
 
-    /// As [`check_with`](Self::check_with), for what does not fail.
+    /// Like [`check_with`](Self::check_with), with an `on_record` that cannot fail.
     #[cfg(test)]
     pub(crate) fn check(&self, on_record: &mut dyn FnMut(&[u8], RecordRef<'_>)) -> Result<TreeReport> {
         self.check_with(&mut |key, record| {
@@ -137,9 +138,9 @@ impl Walk<'_> {
         }
     }
 
-    /// Visits the page of level `lowest` that covers `at`, and those above it that are not in
-    /// `above`. Returns where to go on. Looks are counted for the whole way: pages above that are
-    /// as they must be do not begin the count anew, as each look passes them.
+    /// Visits the page of level `lowest` that covers `at`, and the pages above it that are not in
+    /// `above`. Returns the key at which the walk continues. The comparisons are counted for the
+    /// whole step: a correct page above does not reset the count, since each retry visits it again.
     fn step(&mut self, at: &[u8], lowest: u8) -> Result<Option<Vec<u8>>> {
         let covers = |copy: &PageCopy| {
             PageView::new(&copy.bytes).high().is_none_or(|high| compare_keys(at, high).is_lt())
@@ -170,7 +171,8 @@ impl Walk<'_> {
         }
     }
 
-    /// As the last of `above` has it: the page below that covers `at`.
+    /// The page that covers `at` one level below the last page of `above`, as that page describes
+    /// it.
     fn expected(&self, at: &[u8]) -> Expected {
         let Some(parent) = self.above.last() else {
             return Expected { page: self.tree.def.root, level: None, low: Vec::new(), high: None };
@@ -190,7 +192,7 @@ impl Walk<'_> {
         let bytes = match self.copy_of(page) {
             Err(error) if error.kind() == ErrorKind::Stopped => return Err(error),
             Err(error) => return unusable(error.to_string(), true),
-            Ok(None) => return unusable("named by a page of the tree, but free".into(), false),
+            Ok(None) => return unusable("it is free, but its parent names it".into(), false),
             Ok(Some(bytes)) => bytes,
         };
         let view = PageView::new(&bytes);
@@ -209,7 +211,7 @@ impl Walk<'_> {
         Ok(self.tree.pool.fetch_to_check(page)?.map(|page| page.read().to_vec()))
     }
 
-    /// Why the page cannot be the one that is expected.
+    /// The reason why the page cannot be the expected one; `None` if it can.
     fn not_of_the_tree(&self, expected: &Expected, view: &PageView<'_>) -> Option<&'static str> {
         let level = expected.level;
         let comparisons = [
@@ -222,7 +224,8 @@ impl Walk<'_> {
         comparisons.into_iter().find(|(right, _)| !right).map(|(_, what)| what)
     }
 
-    /// The page that ends where this one begins must name it, if it does so still.
+    /// Returns a problem if the left neighbour has another page as its right neighbour, although it
+    /// still ends where this page begins.
     fn compare_with_left(&self, page: PageId, view: &PageView<'_>) -> Result<Option<String>> {
         let low = Some(view.low());
         let Some(Some(left)) = self.left.get(usize::from(view.level())) else { return Ok(None) };
@@ -236,7 +239,7 @@ impl Walk<'_> {
         Ok(contradicts.then(|| "its left neighbour names another page as right neighbour".into()))
     }
 
-    /// Counts a page, unless it was counted before the walk began anew at the root.
+    /// Counts a page, unless it was counted before the walk restarted at the root.
     fn note(&mut self, copy: &PageCopy) {
         let view = PageView::new(&copy.bytes);
         let level = usize::from(view.level());

@@ -1,16 +1,17 @@
-//! Walking over the records in key order, both ways.
+//! A cursor over the records in key order, in both directions.
 //!
 //! Invariants
-//!   I1  The cursor works on a private copy of one leaf (of one record, after a seek) and holds no
-//!       latch between calls. The leaf stays pinned, or had no frame; when its version has moved,
-//!       or more changes wait for it, the copy is taken again and the place found again by key. So
-//!       changes made by the owner of the cursor are seen, a removed record does not come back, and
-//!       none comes twice.
-//!   I2  Forward, the next leaf must cover the upper fence of the copy; backward, it is found by
-//!       searching below the lower fence of the copy. Both are right whatever was split or merged
-//!       in between.
-//! Source    OrioleDB copies the rows of a leaf in chunks; a whole leaf is simpler and costs less
-//!           than a microsecond for a hundred rows.
+//!   I1  The cursor works on a private copy of one leaf, or of one record after a seek, and holds
+//!       no latch between calls. It keeps the leaf pinned, unless the leaf had no frame. If the
+//!       version of the leaf has changed, or more changes are pending for it, `next` and `prev`
+//!       copy the leaf again and find the position by key. So the owner of the cursor sees its own
+//!       changes, and no record is returned after its removal, or twice. `run_on` reads the copy
+//!       as it is.
+//!   I2  Forward, the next leaf must cover the upper fence of the copy. Backward, a search below
+//!       the lower fence of the copy finds it. Both are correct whatever was split or merged
+//!       meanwhile.
+//! Source    OrioleDB copies the rows of a leaf in chunks. Copying a whole leaf is simpler, and
+//!           costs less than a microsecond for a hundred rows.
 
 use super::ahead::{Ahead, Direction};
 use super::descend::{Above, Landing, Target};
@@ -22,7 +23,7 @@ use crate::leaves::{Stored, Unloaded};
 use crate::pool::PageRef;
 use std::sync::Arc;
 
-/// Where a cursor goes. "p" may be a whole key or a prefix of keys.
+/// The record that a seek finds. `p` may be a whole key or a prefix of keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SeekMode {
     /// The first key that is not below p.
@@ -40,34 +41,34 @@ pub enum SeekMode {
 }
 
 impl SeekMode {
-    /// Whether what it looks for is the first one from some place on, and not the last one up to
+    /// Returns whether the seek finds the first record after a position, not the last one before
     /// it.
     pub fn is_forward(self) -> bool {
         matches!(self, SeekMode::AtLeast | SeekMode::After | SeekMode::First)
     }
 }
 
-/// The fate of a record that [`Cursor::run_on`] offers.
+/// The answer of the closure to a record that [`Cursor::run_on`] offers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Offered {
-    /// The cursor goes to it, and on.
+    /// The cursor moves to the record and continues.
     Take,
-    /// The cursor passes it.
+    /// The cursor skips the record.
     Pass,
-    /// The cursor stays before it.
+    /// The cursor stops before the record.
     Stop,
 }
 
-/// A place in a tree. See the module.
+/// A position in a tree. See the module.
 #[derive(Debug)]
 pub struct Cursor {
     tree: Arc<Tree>,
     place: Place,
     leaf: LeafCopy,
     slot: usize,
-    /// Key of the current record, when there is one.
+    /// The key of the current record, if there is one.
     key: Vec<u8>,
-    /// A fence or a bound, while its page is being replaced.
+    /// A copy of a fence, while the copy of its leaf is being replaced.
     bound: Vec<u8>,
     ahead: Ahead,
 }
@@ -76,33 +77,33 @@ pub struct Cursor {
 enum Place {
     /// Before the first seek.
     Nowhere,
-    /// In front of the first record.
+    /// Before the first record.
     Start,
     /// On a record.
     At,
-    /// Behind the last record.
+    /// After the last record.
     End,
 }
 
-/// The cursor's copy of a leaf: all of it, or only the record that a seek found. Most seeks want
-/// one record.
+/// The cursor's copy of a leaf: the whole leaf, or only the record that a seek found. Most seeks
+/// need only one record.
 #[derive(Default, Debug)]
 struct LeafCopy {
     source: Option<PageRef>,
     version: u64,
-    /// Without a source: the leaf, which had no frame.
+    /// The state of the leaf that was copied, if it had no frame; then `source` is `None`.
     unloaded: Option<Unloaded>,
     /// The whole leaf, if `whole`.
     bytes: Vec<u8>,
-    /// For the next leaf, until it is known to be the right one.
+    /// The copy of the next leaf, until it proves to be the right one.
     spare: Vec<u8>,
     whole: bool,
-    /// The record, if not.
+    /// The record, if not `whole`.
     record: RecordCopy,
 }
 
 impl LeafCopy {
-    /// Copies `page`, whose latch is held.
+    /// Copies `page`. The caller holds its latch.
     fn take(&mut self, page: &PageRef, view: &PageView<'_>) {
         self.note_source(page);
         self.whole = true;
@@ -110,15 +111,15 @@ impl LeafCopy {
         self.bytes.extend_from_slice(view.bytes());
     }
 
-    /// Copies one record of `page`, whose latch is held.
+    /// Copies one record of `page`. The caller holds its latch.
     fn take_record(&mut self, page: &PageRef, view: &PageView<'_>, slot: usize) {
         self.note_source(page);
         self.whole = false;
         self.record.take(view.record(slot));
     }
 
-    /// Takes the record of a leaf that is not in memory. Returns false, and changes nothing, if
-    /// there is none.
+    /// Takes the record of a leaf that is not in memory. Returns `false`, and changes nothing, if
+    /// there is no record.
     fn take_stored(&mut self, stored: Stored) -> bool {
         let place = stored.place();
         let Some(record) = stored.record else { return false };
@@ -128,8 +129,9 @@ impl LeafCopy {
         true
     }
 
-    /// Copies the first record of `page` from `key` on, and its key to `current`; the whole leaf if
-    /// it has no such record. Returns the slot. The latch of the page is held.
+    /// Copies the first record of `page` at or above `key`, and its key to `current`. Copies the
+    /// whole leaf if it has no such record. Returns the slot. The caller holds the latch of the
+    /// page.
     fn take_at_least(
         &mut self,
         page: &PageRef,
@@ -152,7 +154,7 @@ impl LeafCopy {
         (self.source, self.unloaded) = (Some(page.clone()), None);
     }
 
-    /// Copies leaf `pid` without a frame, if that is the leaf of `target` and need not have one.
+    /// Copies the leaf `pid` without a frame, if it is the leaf of `target` and needs no frame.
     /// Otherwise, or after an error, the present copy stays as it was.
     fn take_unloaded(&mut self, tree: &Tree, pid: PageId, target: Target<'_>) -> Result<bool> {
         let copied = tree.leaves.copy_leaf(pid, &mut self.spare)?;
@@ -175,7 +177,7 @@ impl LeafCopy {
         self.record.as_ref()
     }
 
-    /// Whether what is here of the leaf is as it is now.
+    /// Returns whether the leaf is unchanged since it, or its record, was copied.
     fn is_fresh(&self, tree: &Tree) -> bool {
         match (&self.source, &self.unloaded) {
             (Some(page), _) => page.version() == self.version,
@@ -184,14 +186,14 @@ impl LeafCopy {
         }
     }
 
-    /// Whether the whole leaf is here as it is now.
+    /// Returns whether the copy has the whole leaf and is fresh.
     fn is_current(&self, tree: &Tree) -> bool {
         self.whole && self.is_fresh(tree)
     }
 }
 
 impl Tree {
-    /// A cursor that is nowhere yet.
+    /// Creates a cursor without a position.
     pub fn cursor(self: &Arc<Self>) -> Cursor {
         Cursor {
             tree: self.clone(),
@@ -206,8 +208,8 @@ impl Tree {
 }
 
 impl Cursor {
-    /// Goes to a record; `false` if no such record exists. Loads pages: may do I/O, as may `next`
-    /// and `prev`.
+    /// Moves to a record. Returns `false` if no such record exists. Loads pages: may do I/O, as may
+    /// `next` and `prev`.
     pub fn seek(&mut self, mode: SeekMode, p: &[u8]) -> Result<bool> {
         self.ahead.stop();
         match mode {
@@ -226,14 +228,14 @@ impl Cursor {
         }
     }
 
-    /// Says that nothing from `limit` on is wanted, until the next seek: pages behind it are not
-    /// read ahead.
+    /// Promises that the caller needs no records from `limit` on until the next seek: pages after
+    /// `limit` are not read ahead.
     pub fn expect_end(&mut self, limit: Option<Vec<u8>>) {
         self.ahead.set_limit(limit);
     }
 
-    /// Goes to the next record; `false` at the end. Behind the last record it stays; in front of
-    /// the first it goes there.
+    /// Moves to the next record. Returns `false` at the end, where the cursor stays. From the
+    /// position before the first record it moves to the first record.
     #[expect(clippy::should_implement_trait, reason = "it can fail, goes both ways and lends its record")]
     pub fn next(&mut self) -> Result<bool> {
         match self.place {
@@ -249,9 +251,9 @@ impl Cursor {
         }
     }
 
-    /// Offers `f` the records behind the current one as far as they are in the copy of its leaf:
-    /// the prefix of their keys, the rest of the key, the record. Goes to the last one that is
-    /// taken, if any.
+    /// Offers `f` the records after the current one that are in the copy of its leaf. The arguments
+    /// of `f` are the common prefix of the keys, the rest of the key, and the record. Moves to the
+    /// last record that `f` takes, if any.
     pub fn run_on(&mut self, mut f: impl FnMut(&[u8], &[u8], RecordRef<'_>) -> Offered) {
         if !self.valid() || !self.leaf.whole {
             return;
@@ -272,7 +274,7 @@ impl Cursor {
         }
     }
 
-    /// Goes to the previous record; the mirror image of [`next`](Self::next).
+    /// Moves to the previous record: the mirror image of [`next`](Self::next).
     pub fn prev(&mut self) -> Result<bool> {
         match self.place {
             Place::Nowhere | Place::Start => Ok(false),
@@ -284,7 +286,7 @@ impl Cursor {
         }
     }
 
-    /// Whether the cursor is on a record.
+    /// Returns whether the cursor is on a record.
     pub fn valid(&self) -> bool {
         self.place == Place::At
     }
@@ -298,12 +300,12 @@ impl Cursor {
         }
     }
 
-    /// The current record as it was when the cursor came to it.
+    /// The current record as it was when the cursor copied it.
     pub fn record(&self) -> Option<RecordRef<'_>> {
         self.valid().then(|| self.leaf.record(self.slot))
     }
 
-    /// Whether the leaf has stayed as it was when the cursor came to the record.
+    /// Returns whether the leaf is unchanged since the cursor copied the record.
     pub fn is_fresh(&self) -> bool {
         self.leaf.is_fresh(&self.tree)
     }
@@ -313,7 +315,7 @@ impl Cursor {
         &self.tree
     }
 
-    /// Forgets the place and unpins the leaf; buffers are kept for the next use.
+    /// Forgets the position and unpins the leaf. Keeps buffers for the next use.
     pub fn release(&mut self) {
         (self.leaf.source, self.leaf.unloaded) = (None, None);
         self.place = Place::Nowhere;
@@ -336,9 +338,9 @@ impl Cursor {
         }
     }
 
-    /// Goes to the record of `key`, or to the next one if that does not exist, as
-    /// [`seek`](Self::seek) does. A leaf that is not in memory may stay so: for who wants this one
-    /// record.
+    /// Moves to the record of `key`, or to the next record if the key has none, like
+    /// [`seek`](Self::seek). For callers that need only this record: a leaf that is not in memory
+    /// may stay out of memory.
     pub fn seek_point(&mut self, key: &[u8]) -> Result<bool> {
         self.ahead.stop();
         let is_pinned = |page: &PageRef| covers(&self.tree, &PageView::new(&page.read()), Target::Key(key));
@@ -363,7 +365,7 @@ impl Cursor {
         }
     }
 
-    /// Stops at `slot` of what was taken: of the whole leaf, or of the record alone.
+    /// Stops at `slot` of the leaf whose copy, or whose record, was taken.
     fn stop_at(&mut self, slot: usize) -> Result<bool> {
         if self.leaf.whole {
             return self.stop_forward(slot);
@@ -387,7 +389,7 @@ impl Cursor {
         self.stop_backward(self.leaf.view().count())
     }
 
-    /// Copies the leaf of `target`, unless the copy is that leaf.
+    /// Copies the leaf of `target`, unless the present copy is a fresh one of that leaf.
     fn go(&mut self, target: Target<'_>) -> Result<()> {
         if self.leaf.is_current(&self.tree) && covers(&self.tree, &self.leaf.view(), target) {
             return Ok(());
@@ -397,7 +399,8 @@ impl Cursor {
         visit(&self.tree, &mut self.leaf, target, may_copy, LeafCopy::take).map(drop)
     }
 
-    /// The slot of the current key in a current copy, or the one it would have.
+    /// Refreshes the copy if necessary. Returns the slot of the current key in it, or the slot that
+    /// the key would have.
     fn find_again(&mut self) -> Result<std::result::Result<usize, usize>> {
         if self.leaf.is_current(&self.tree) {
             return Ok(Ok(self.slot));
@@ -407,7 +410,7 @@ impl Cursor {
         Ok(self.leaf.view().search(&self.key))
     }
 
-    /// Stops at `slot`, or at the first record of the leaves that follow.
+    /// Stops at `slot`, or, after the last slot, at the first record of the following leaves.
     fn stop_forward(&mut self, mut slot: usize) -> Result<bool> {
         while slot >= self.leaf.view().count() {
             let view = self.leaf.view();
@@ -427,10 +430,10 @@ impl Cursor {
         Ok(self.stop(slot))
     }
 
-    /// Copies the leaf that covers `bound`, which should be `right`.
+    /// Copies the leaf that covers `bound`, which is probably `right`.
     fn hop(&mut self, right: PageId, bound: &[u8]) -> Result<()> {
         self.place = Place::Nowhere;
-        // A cursor that goes on for long has pages read ahead, into frames.
+        // For a long scan the pool reads pages ahead, into frames.
         let is_short = !self.ahead.is_scan() && self.tree.leaves.may_peek();
         if is_short && self.leaf.take_unloaded(&self.tree, right, Target::Key(bound))? {
             return Ok(());
@@ -446,7 +449,8 @@ impl Cursor {
         self.go(Target::Key(bound))
     }
 
-    /// Stops in front of `slot`, or at the last record of the leaves before.
+    /// Stops at the slot before `slot`, or, before the first slot, at the last record of the
+    /// previous leaves.
     fn stop_backward(&mut self, mut slot: usize) -> Result<bool> {
         while slot == 0 {
             let low = self.leaf.view().low();
@@ -465,7 +469,8 @@ impl Cursor {
         Ok(self.stop(slot - 1))
     }
 
-    /// Has the leaves behind this one, which the cursor has just crossed to, read ahead.
+    /// Has the pool read ahead the leaves after the present one, to which the cursor has just
+    /// crossed.
     fn ask_ahead(&mut self, direction: Direction) {
         let view = self.leaf.view();
         let fence = match direction {
@@ -499,21 +504,21 @@ impl Cursor {
     }
 }
 
-/// Whether `page` is the leaf of `target`.
+/// Returns whether `page` is the leaf of `target`.
 fn covers(tree: &Tree, page: &PageView<'_>, target: Target<'_>) -> bool {
     tree.landing(page, Some(0), target) == Landing::Here
 }
 
-/// How a leaf was visited.
+/// The outcome of [`visit`].
 enum Visited<R> {
-    /// This was made of it.
+    /// The closure ran on the leaf and returned this.
     Page(R),
-    /// It was copied as a whole, without a frame.
+    /// The whole leaf was copied without a frame.
     Copied,
 }
 
-/// Runs `f` on the leaf of `target` under its latch: the one that is pinned, or the one that a
-/// search finds. If `may_copy`, copies one that is not in memory, and need not be.
+/// Runs `f` on the leaf of `target` under its latch: on the pinned leaf, or on the leaf that a
+/// search finds. With `may_copy`, copies the leaf instead if it is not in memory and need not be.
 fn visit<R>(
     tree: &Tree,
     leaf: &mut LeafCopy,
@@ -546,7 +551,7 @@ fn visit<R>(
     tree.with_page(target, 0, &mut (), |page, view| run(leaf, page, view)).map(Visited::Page)
 }
 
-/// The smallest key above all keys that begin with `p`; `None` if there can be no key above them.
+/// The smallest key above all keys that begin with `p`; `None` if no key can be above them.
 pub fn successor(p: &[u8]) -> Option<Vec<u8>> {
     let last = p.iter().rposition(|&byte| byte != 0xff)?;
     let mut above = p[..=last].to_vec();

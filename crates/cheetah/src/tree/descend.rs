@@ -2,10 +2,12 @@
 //!
 //! Invariants
 //!   I1  A search holds at most one latch, and none while it loads a page.
-//!   I2  The separators of an inner page may be out of date once its latch is gone. The child
-//!       itself decides: a target above its fences is to the right of it (it was split), anything
-//!       else that does not fit (dead, reused, below the fence) means starting again at the root.
-//! Source    Lehman and Yao 1981; we also meet merged pages, which are dead, never forwarded.
+//!   I2  The separators of an inner page may be outdated once its latch is released. The child
+//!       itself decides. A target above its fences is to the right: the child was split. On any
+//!       other mismatch (dead page, reused page, target below the fences) the search restarts at
+//!       the root.
+//! Source    Lehman and Yao 1981. They do not merge pages; here a merged page is marked dead and
+//!           does not point to its neighbour.
 
 use super::stats::add;
 use super::{Path, Tree};
@@ -14,13 +16,13 @@ use crate::format::page::{compare_keys, PageView};
 use crate::pool::PageRef;
 use std::cmp::Ordering;
 
-/// Restarts before the pages are called contradictory: each needs another split or merge at the
-/// wrong moment.
+/// The number of restarts after which the pages count as contradictory: each restart needs another
+/// split or merge at the wrong moment.
 const RESTARTS_MAX: usize = 10_000;
-/// Moves to the right on one level before the chain is called a cycle.
+/// The number of moves to the right on one level after which the chain counts as a cycle.
 const MOVES_MAX: usize = 100_000;
 
-/// Where a search is going.
+/// The destination of a search.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Target<'k> {
     /// The leaf whose fences enclose the key.
@@ -31,24 +33,27 @@ pub(super) enum Target<'k> {
     Last,
 }
 
-/// The verdict of a page about a target.
+/// The position of a target relative to a page.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum Landing {
+    /// In this page, or below it.
     Here,
+    /// To the right of this page.
     Right,
+    /// Unknown: the page is not the expected one.
     Lost,
 }
 
 /// The end of a search one level above the leaves.
 pub(super) enum Above<'a> {
-    /// The parent names a leaf in this slot.
+    /// The parent of the leaf, and the slot that names the leaf.
     Parent(&'a PageView<'a>, usize),
     /// The root is the leaf.
     Leaf(&'a PageRef, &'a PageView<'a>),
 }
 
 impl Target<'_> {
-    /// Where the target is, seen from a page of this tree with these fences.
+    /// The position of the target relative to a page of this tree with these fences.
     pub(super) fn seen_from(&self, low: &[u8], high: Option<&[u8]>) -> Landing {
         let is_rightmost = high.is_none();
         let low = |key| compare_keys(low, key);
@@ -65,8 +70,8 @@ impl Target<'_> {
         }
     }
 
-    /// Where the target is in a page where it is `Here`: the child to go to, or the number of
-    /// records before it.
+    /// The slot of the target in a page where it is `Here`: of the child to visit next, or in a
+    /// leaf the number of records before the target.
     pub(super) fn slot_in(&self, page: &PageView<'_>) -> usize {
         match (page.is_leaf(), self) {
             (false, _) => self.child_of(page),
@@ -77,7 +82,7 @@ impl Target<'_> {
         }
     }
 
-    /// The child to go to from an inner page where the target is `Here`.
+    /// The slot of the child to visit next from an inner page where the target is `Here`.
     fn child_of(&self, page: &PageView<'_>) -> usize {
         match self {
             Target::Key(key) => page.find_child(key),
@@ -90,7 +95,7 @@ impl Target<'_> {
 }
 
 impl Above<'_> {
-    /// The leaf that the parent names.
+    /// The leaf that the parent names; `None` if the root is the leaf.
     pub(super) fn child(&self) -> Option<PageId> {
         match self {
             Above::Parent(page, slot) => Some(page.child(*slot)),
@@ -99,14 +104,14 @@ impl Above<'_> {
     }
 }
 
-/// The use that a search makes of the pages it passes.
+/// Receives the pages on the way of a search, from the root to its end.
 pub(super) trait Trail {
-    /// Forgets all pages and gives back the root, if it was among them.
+    /// Forgets all pages and returns the root, if it was among them.
     fn restart(&mut self) -> Option<PageRef>;
     fn push(&mut self, page: PageRef);
 }
 
-/// Nothing: they are unpinned.
+/// The pages are unpinned.
 impl Trail for () {
     fn restart(&mut self) -> Option<PageRef> {
         None
@@ -114,7 +119,7 @@ impl Trail for () {
     fn push(&mut self, _: PageRef) {}
 }
 
-/// They stay pinned, root first.
+/// The pages stay pinned, root first.
 impl Trail for Vec<PageRef> {
     fn restart(&mut self) -> Option<PageRef> {
         self.drain(..).next()
@@ -125,8 +130,8 @@ impl Trail for Vec<PageRef> {
 }
 
 impl Tree {
-    /// Runs `f` on the page of `target` that is `height` levels above the leaves, or on the root if
-    /// the tree is lower. Holds the latch of the page meanwhile. Loads pages: may do I/O.
+    /// Runs `f` under the latch of the page of `target` that is `height` levels above the leaves,
+    /// or of the root if the tree is lower. Loads pages: may do I/O.
     pub(super) fn with_page<R>(
         &self,
         target: Target<'_>,
@@ -184,7 +189,8 @@ impl Tree {
         Err(self.corrupt(self.def.root, "no search reaches a leaf: inner pages and fences disagree"))
     }
 
-    /// Runs `f` under the latch of the page one level above the leaf of `target`.
+    /// Runs `f` under the latch of the page one level above the leaf of `target`, or of the root if
+    /// it is the leaf. Loads pages: may do I/O.
     pub(super) fn above_leaf<R>(
         &self,
         target: Target<'_>,
@@ -209,7 +215,8 @@ impl Tree {
         (self.landing(&view, Some(0), target) == Landing::Here).then(|| f(page, &view))
     }
 
-    /// Where `target` is, seen from a page that must be of this tree and, if known, of `level`.
+    /// The position of `target` relative to a page, which must be of this tree, and of `level` if
+    /// that is known.
     pub(super) fn landing(&self, page: &PageView<'_>, level: Option<u8>, target: Target<'_>) -> Landing {
         if page.is_dead() || page.tree() != self.def.id || level.is_some_and(|level| level != page.level()) {
             return Landing::Lost;
@@ -236,15 +243,15 @@ impl Tree {
         Error::corrupt(format!("tree {} page {page}", self.def.id), detail)
     }
 
-    /// Pins the way from the root to the leaf that covers `key`. Loads pages: call it before the
-    /// mini-transaction. Inside, only a change whose path has become wrong comes here. Costs one
-    /// latch when the path still ends in that leaf.
+    /// Pins the pages from the root to the leaf that covers `key`. Loads pages: call it before the
+    /// mini-transaction. Inside, a change calls it only if its path has no leaf or the wrong one.
+    /// Costs one latch if the path already ends in the right leaf.
     pub fn prepare(&self, key: &[u8], path: &mut Path) -> Result<()> {
         self.with_prepared(key, path, |_| ())
     }
 
-    /// Makes `path` the same as `near` if that leads to the leaf that covers `key`, and `path` does
-    /// not. No I/O.
+    /// Copies `near` to `path` if `near` leads to the leaf that covers `key`, and `path` does not.
+    /// No I/O.
     pub fn go_near(&self, key: &[u8], path: &mut Path, near: &Path) {
         if !self.covers(path, key) && self.covers(near, key) {
             path.belong_to(self.def.id);
@@ -279,7 +286,7 @@ impl Tree {
         found
     }
 
-    /// Runs `f` on the leaf that `path` pins under its latch, if that is the leaf of `key`.
+    /// Runs `f` under the latch of the leaf that `path` pins, if it is the leaf of `key`.
     pub(super) fn with_pinned<R>(
         &self,
         key: &[u8],

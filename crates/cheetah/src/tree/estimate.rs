@@ -1,13 +1,14 @@
-//! How many records lie between two keys, reading nothing from disk but the root.
+//! Estimates the number of records between two keys, and reads no page from disk but the root.
 //!
-//! Both bounds are followed down as far as pages are in memory. In the leaves, if they are reached,
-//! the records are counted exactly; in a leaf that is not in memory a bound lies where its key does
-//! between the keys of the leaf's ends. Where the ways part, the children in between are counted if
-//! they are few, and otherwise as many as a sample needs, evenly spread; those that are not in
-//! memory count as much as the others, and if none is there, as an average child.
+//! A search descends to each bound as far as pages are in memory. In a leaf it counts the records
+//! exactly. In a page that is not in memory, the position of the bound is interpolated between the
+//! keys at the ends of the page. Below the page where the two searches part, the children in
+//! between are counted, or an evenly spread sample if there are many. Children that are not in
+//! memory count as the mean of those that are. If no child is in memory, each counts as an average
+//! page.
 //!
-//! Locks     One latch at a time; children are looked at after their parent's latch is gone, and a
-//!           page that has become something else meanwhile counts as not in memory.
+//! Locks     One latch at a time. Children are read after their parent's latch is released. A page
+//!           that has become another page meanwhile counts as not in memory.
 
 use super::descend::{Landing, Target};
 use super::Tree;
@@ -15,21 +16,21 @@ use crate::base::{PageId, Result};
 use crate::format::page::PageView;
 use std::ops::Range;
 
-/// Records of a leaf or children of an inner page, as long as nothing is known of the tree.
+/// The children of an inner page, as long as no inner page of the tree was seen.
 const COUNT_GUESS: u64 = 64;
-/// Leaves looked at in each part of a range. Leaves whose counts deviate by half from their mean
-/// leave the sum of a sample of this size uncertain by 3 %.
+/// The number of leaves sampled in each part of a range. If the counts of leaves deviate by half
+/// from their mean, a sample of this size is uncertain by 3 %.
 const LOOKS_MAX: usize = 256;
 
-/// One page on the way to a bound.
+/// A page on the way to a bound.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     page: PageId,
     level: u8,
     slot: usize,
     count: usize,
-    /// Where the child of `slot` is not in memory: how far in it the bound lies, from 0 to 1, by
-    /// its ends alone.
+    /// If the child of `slot` is not in memory: the estimated position of the bound in the child,
+    /// from 0 to 1.
     within: f64,
 }
 
@@ -40,8 +41,9 @@ impl Step {
 }
 
 impl Tree {
-    /// About how many records have a key with `low <= key < high`; `high` `None` means up to the
-    /// end. `records` is the number that the tree has, or about that. Reads no page but the root.
+    /// Estimates how many records have a key with `low <= key < high`. Without `high` the range
+    /// extends to the end. `records` is roughly the number of records in the tree. Reads no page
+    /// but the root.
     pub fn count_between(&self, low: &[u8], high: Option<&[u8]>, records: u64) -> Result<u64> {
         if high.is_some_and(|high| high <= low) {
             return Ok(0);
@@ -52,12 +54,12 @@ impl Tree {
         Ok(estimate.between(&from, &to).round() as u64)
     }
 
-    /// Levels of the tree; 1 when the root is a leaf.
+    /// The number of levels of the tree; 1 if the root is a leaf.
     pub fn depth(&self) -> Result<usize> {
         Ok(usize::from(PageView::new(&self.root_page()?.read()).level()) + 1)
     }
 
-    /// About how many leaves the tree has. Small pages of large values count along.
+    /// Estimates the number of leaves. Some pages of large values are counted too.
     pub fn leaf_pages_estimate(&self) -> Result<u64> {
         let pages = self.pages();
         Ok(match self.depth()? {
@@ -67,21 +69,21 @@ impl Tree {
         })
     }
 
-    /// Its pages, with those of large values that are no larger than its own: all that the pool can
-    /// tell.
+    /// The number of pages of the tree. The pool counts pages by class, so pages of large values
+    /// are included if their class is not larger than the tree's.
     fn pages(&self) -> u64 {
         self.pool.tree_bytes(self.def.id).by_class.up_to(self.def.class)
     }
 
-    /// The expected content of pages that are not in memory, if all leaves have `records`: each
-    /// child of the root has its part of them.
+    /// The expected content of pages that are not in memory, if the tree has `records` records,
+    /// spread evenly over the children of the root.
     fn estimate(&self, records: u64) -> Result<Estimate<'_>> {
         let leaves = self.leaf_pages_estimate()?.max(1);
         let root = self.root_page()?;
         let guard = root.read();
         let view = PageView::new(&guard);
-        // Pages of large values count as leaves: the mean of the leaves that have been seen is
-        // nearer then.
+        // Pages of large values count as leaves and lower this mean. The mean of the leaves that
+        // were seen is more accurate then.
         let mean = records as f64 / leaves as f64;
         let seen = self.stats.leaf_records.or(0) as f64;
         let leaf_records = if seen > 2.0 * mean { seen } else { mean.max(1.0) };
@@ -90,8 +92,8 @@ impl Tree {
         Ok(Estimate { tree: self, leaf_records, children })
     }
 
-    /// Starts the average of children, where no inner page below the root has been seen, from the
-    /// number of pages.
+    /// Initializes the average number of children from the number of pages, if no inner page below
+    /// the root was seen yet.
     fn expect_children(&self, root: &PageView<'_>) {
         if root.level() < 2 || self.stats.inner_children.is_known() {
             return;
@@ -101,7 +103,7 @@ impl Tree {
         self.stats.inner_children.add(children as u64);
     }
 
-    /// The pages on the way to `target`, root first, as far as they are in memory.
+    /// Follows the pages in memory on the way to `target`, root first.
     fn trace(&self, target: Target<'_>) -> Result<Vec<Step>> {
         let mut steps = Vec::new();
         let mut page = self.root_page()?;
@@ -145,9 +147,9 @@ impl Tree {
         }
     }
 
-    /// The count of a page in memory and those of its children, spread evenly over `slots`, that
-    /// are at most `most`; for a leaf none. `None` if it is not in memory, or not the page of that
-    /// level any more.
+    /// Returns the number of entries of the page in `slots`, and at most `most` of its children
+    /// there, evenly spread (none for a leaf). Returns `None` if the page is not in memory, or no
+    /// longer of that level.
     fn resident_children(
         &self,
         pid: PageId,
@@ -169,20 +171,20 @@ impl Tree {
     }
 }
 
-/// The basis of one estimate.
+/// The assumptions of one estimate.
 struct Estimate<'t> {
     tree: &'t Tree,
-    /// Records of a leaf that is not in memory.
+    /// The records of a leaf that is not in memory.
     leaf_records: f64,
-    /// Children of an inner page that is not in memory.
+    /// The children of an inner page that is not in memory.
     children: f64,
 }
 
 impl Estimate<'_> {
-    /// Records between the ends of two ways from the root.
+    /// Records between the ends of two paths from the root.
     fn between(&self, from: &[Step], to: &[Step]) -> f64 {
         let Some(parted) = from.iter().zip(to).position(|(a, b)| !a.is_at(b)) else {
-            // The same way to the end: an empty range of a leaf, or a part of a page that is not in
+            // Both paths are the same: an empty range of a leaf, or a part of a page that is not in
             // memory.
             return match (from.last(), to.last()) {
                 (Some(a), Some(b)) if a.level > 0 && b.level > 0 => {
@@ -194,7 +196,7 @@ impl Estimate<'_> {
         let (a, b) = (from[parted], to[parted]);
         let (after, before) = (self.after(&from[parted..]), self.before(&to[parted..]));
         if a.page != b.page {
-            // Neighbours: one was split between the two looks.
+            // Neighbours: a page was split between the two searches.
             return after + before + if a.level == 0 { (a.count - a.slot + b.slot) as f64 } else { 0.0 };
         }
         let apart = b.slot.saturating_sub(a.slot);
@@ -204,7 +206,7 @@ impl Estimate<'_> {
         after + before + self.children(&a, a.slot + 1..b.slot)
     }
 
-    /// Records from the end of `way` to the end of the child that its first page leads to.
+    /// Records from the end of the path `way` to the end of the child that its first page leads to.
     fn after(&self, way: &[Step]) -> f64 {
         let below = way.iter().skip(1).map(|step| match step.level {
             0 => step.count.saturating_sub(step.slot) as f64,
@@ -213,7 +215,8 @@ impl Estimate<'_> {
         below.sum::<f64>() + self.unseen(way, |step| 1.0 - step.within)
     }
 
-    /// Records from the start of the child that the first page of `way` leads to, up to its end.
+    /// Records from the start of the child that the first page of the path `way` leads to, up to
+    /// the end of the path.
     fn before(&self, way: &[Step]) -> f64 {
         let below = way.iter().skip(1).map(|step| match step.level {
             0 => step.slot as f64,
@@ -222,14 +225,15 @@ impl Estimate<'_> {
         below.sum::<f64>() + self.unseen(way, |step| step.within)
     }
 
-    /// The part of the page that comes next on `way` and is not in memory.
+    /// The records in a part of the page below the path `way`, which is not in memory; 0 if the
+    /// path ends in a leaf.
     fn unseen(&self, way: &[Step], part: impl Fn(&Step) -> f64) -> f64 {
         way.last()
             .filter(|step| step.level > 0)
             .map_or(0.0, |step| part(step) * self.records_under(step.level - 1))
     }
 
-    /// Records under some children of a page.
+    /// Records under the children in `slots` of a page.
     fn children(&self, step: &Step, slots: Range<usize>) -> f64 {
         let wanted = slots.len();
         if wanted == 0 {
@@ -239,8 +243,9 @@ impl Estimate<'_> {
         found.unwrap_or_else(|| wanted as f64 * self.records_under(step.level - 1))
     }
 
-    /// Records under the children in `slots` (all of them if `None`) of a page in memory, from up
-    /// to `looks` looks at leaves. `None` if the page is not there.
+    /// Estimates the records under the children in `slots` of a page (under all children without
+    /// `slots`) from up to `looks` of the leaves below it. Returns `None` if the page is not in
+    /// memory.
     fn under(&self, pid: PageId, level: u8, slots: Option<Range<usize>>, looks: usize) -> Option<f64> {
         let (count, children) = self.tree.resident_children(pid, level, slots, looks)?;
         if level == 0 {
@@ -262,8 +267,8 @@ impl Estimate<'_> {
     }
 }
 
-/// Where `target` lies in the child that `step` on this page leads to: 0 at its start, 1 at its
-/// end.
+/// The estimated position of `target` in the child that `step` on this page leads to: 0 at its
+/// start, 1 at its end.
 fn within_child(page: &PageView<'_>, step: &Step, target: Target<'_>) -> f64 {
     let slot = step.slot;
     if page.is_dead() || page.level() != step.level || slot >= page.count() {
@@ -273,20 +278,20 @@ fn within_child(page: &PageView<'_>, step: &Step, target: Target<'_>) -> f64 {
         Target::Key(key) | Target::Below(key) => key,
         Target::Last => return 1.0,
     };
-    // The first child of a page begins where the page does.
+    // The first child of a page begins at the lower fence of the page.
     let low = if slot == 0 { page.low().to_vec() } else { page.key(slot) };
     let high =
         if slot + 1 < page.count() { Some(page.key(slot + 1)) } else { page.high().map(<[u8]>::to_vec) };
     match high {
         Some(high) => position(&low, key, &high),
-        // The last of all: it has no end to measure by.
+        // The last child of the tree has no upper fence.
         None if key <= low.as_slice() => 0.0,
         None => 0.5,
     }
 }
 
-/// Where `key` lies between two keys, by the number that the bytes behind their common beginning
-/// are.
+/// The position of `key` between two keys, from 0 to 1. It treats the eight bytes after their
+/// common prefix as a number.
 fn position(low: &[u8], key: &[u8], high: &[u8]) -> f64 {
     let common = low.iter().zip(high).take_while(|(a, b)| a == b).count();
     let number = |bytes: &[u8]| {

@@ -12,23 +12,23 @@ use std::sync::Arc;
 /// The identity of a tree, which never changes, and the bounds of its keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TreeDef {
-    /// Owner of all its pages.
+    /// The owner of all pages of the tree.
     pub id: TreeId,
-    /// Its root page, the same for the life of the tree.
+    /// The root page, which never changes.
     pub root: PageId,
-    /// Class of all its pages; `Large` is not for trees.
+    /// The class of all pages of the tree, never `Large`.
     pub class: PageClass,
-    /// Longest key, in bytes; the shorter, the longer its records may be.
+    /// The longest allowed key, in bytes. A shorter limit allows longer records.
     pub key_bytes_max: usize,
 }
 
-/// An open tree. Shared by all threads; see the module.
+/// An open tree, shared by all threads.
 #[derive(Debug)]
 pub struct Tree {
     pub(super) leaves: Leaves,
     pub(super) pool: Arc<Pool>,
     pub(super) def: TreeDef,
-    /// Held while pages are split or merged. Taken inside mini-transactions only.
+    /// Held while pages are split or merged. Locked inside mini-transactions only.
     pub(super) structure: Mutex<()>,
     pub(super) stats: TreeStats,
     cell_bytes_max: usize,
@@ -44,13 +44,13 @@ pub(crate) struct Fences<'a> {
 }
 
 impl Fences<'_> {
-    /// Those of a root.
+    /// The fences of a root.
     pub(super) const ALL: Fences<'static> = Fences { low: b"", high: None, right: PageId::NONE };
 }
 
 impl Tree {
-    /// Makes an empty tree whose keys have at most `key_bytes_max` bytes; its definition names the
-    /// root. `Limit` if pages of that class cannot hold such keys.
+    /// Creates an empty tree whose keys have at most `key_bytes_max` bytes. Its [`def`](Self::def)
+    /// names the new root. Returns `Limit` if pages of that class cannot hold such keys.
     pub fn create(
         leaves: &Leaves,
         mtr: &MiniTransaction<'_>,
@@ -66,7 +66,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Opens a tree that was created before. Does no I/O.
+    /// Opens an existing tree. Does no I/O.
     pub fn open(leaves: &Leaves, def: TreeDef) -> Result<Self> {
         let pool = leaves.pool();
         check_key_limit(pool, def.class, def.key_bytes_max)?;
@@ -82,21 +82,21 @@ impl Tree {
         })
     }
 
-    /// Whether leaves that are left full, by keys that ascend, are to be written in the background,
-    /// because a checkpoint is to come soon.
+    /// Sets whether the cleaner writes leaves that ascending keys have filled, because a checkpoint
+    /// is due soon.
     pub(crate) fn write_full_leaves_early(&self, early: bool) {
         self.full_leaves_early.store(early, Relaxed);
     }
 
-    /// A leaf is full, and the next records go behind it.
+    /// Notes that a leaf is full and that the next records go to leaves after it.
     pub(super) fn note_full_leaf(&self, page: PageId) {
         if self.full_leaves_early.load(Relaxed) && self.pool.trial(self.def.id).may_write_early() {
             self.pool.note_finished([page].into_iter());
         }
     }
 
-    /// The smallest class whose pages can hold keys of `key_bytes_max` bytes; `None` if no tree
-    /// can.
+    /// The smallest suitable class for keys of `key_bytes_max` bytes; `None` if no class can hold
+    /// them.
     pub fn class_for(page_bytes: u32, key_bytes_max: usize) -> Option<PageClass> {
         if key_bytes_max <= PageClass::Base.bytes(page_bytes) / 8 {
             return Some(PageClass::Base);
@@ -109,12 +109,12 @@ impl Tree {
         &self.def
     }
 
-    /// The pool its pages live in.
+    /// The pool that has the pages of the tree.
     pub fn pool(&self) -> &Arc<Pool> {
         &self.pool
     }
 
-    /// The knowledge of its leaves without a frame.
+    /// The state of leaves without a frame.
     pub fn leaves(&self) -> &Leaves {
         &self.leaves
     }
@@ -124,13 +124,13 @@ impl Tree {
         self.stats.counts()
     }
 
-    /// Searches that began at the root since the tree was opened.
+    /// The number of searches from the root since the tree was opened.
     #[cfg(test)]
     pub(crate) fn descents(&self) -> u64 {
         self.stats.descents.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// Bytes of each page.
+    /// The size of each page in memory, in bytes.
     pub fn page_bytes(&self) -> usize {
         self.def.class.bytes(self.pool.page_bytes())
     }

@@ -1,12 +1,12 @@
 //! Looking up one record, whose leaf may stay out of memory.
 //!
 //! Invariants
-//!   I1  The record that [`Tree::look_prepared`] shows stays as it is while `f` runs. The latch of
-//!       the leaf protects it, or the lock of the page-table entry of a leaf without a frame. A
-//!       writer of the record needs the same lock.
+//!   I1  The record that [`Tree::look_prepared`] passes to `f` does not change while `f` runs. The
+//!       latch of the leaf protects it, or, for a leaf without a frame, the lock of its page-table
+//!       entry. A writer of the record needs the same latch or lock.
 //!   I2  A record that is found without its leaf was the record of its key at some moment of the
-//!       search. The leaf had no frame then, so its newest image and its pending changes were the
-//!       page. The image is checked like a page: its tree, its fences, and whether it is dead.
+//!       search. The leaf had no frame then, so its newest image and its pending changes were its
+//!       content. The image is checked like a page: its tree, its fences, and whether it is dead.
 
 use super::descend::{Above, Landing, Target};
 use super::path::{Basis, KeyTicket};
@@ -26,7 +26,7 @@ pub(super) enum Point<R> {
     Stored(Stored),
 }
 
-/// What a lookup does about a leaf whose image cannot answer.
+/// Whether a lookup may load a leaf whose image cannot answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Load {
     Allowed,
@@ -56,7 +56,7 @@ impl Tree {
         self.look_prepared(key, path, |record| record.map(f))
     }
 
-    /// Like [`get_prepared`](Self::get_prepared), but brings the leaf to memory.
+    /// Like [`get_prepared`](Self::get_prepared), but loads the leaf.
     pub fn get_loaded<R>(
         &self,
         key: &[u8],
@@ -102,7 +102,8 @@ impl Tree {
     }
 
     /// Runs `f` on the record of `key` if its leaf is not in memory and need not be, and the record
-    /// is not delete-marked. Leaves `path` with the knowledge about the leaf. May do I/O.
+    /// is not delete-marked. Otherwise returns `None`. Leaves a ticket in `path` if it finds one.
+    /// May do I/O.
     pub fn see_unloaded<R>(
         &self,
         key: &[u8],
@@ -122,8 +123,8 @@ impl Tree {
         Ok(seen?.flatten())
     }
 
-    /// Searches for the record of `key`, without its leaf if that is not in memory. Runs `on_page`
-    /// on the leaf under its latch instead if it is in memory or should be. May do I/O.
+    /// Searches for the record of `key`, without loading its leaf if possible. If the leaf is in
+    /// memory or should be, runs `on_page` on it under its latch instead. May do I/O.
     pub(super) fn point<R>(
         &self,
         key: &[u8],
@@ -157,8 +158,8 @@ impl Tree {
         self.with_page(target, 0, &mut (), see).map(Point::Page)
     }
 
-    /// Returns true if certainly no key consists of `beginning` and a row's key, which is known
-    /// without the leaf. Loads inner pages: may do I/O.
+    /// Returns `true` if filters prove that no key consists of `beginning` and a row's key. Loads
+    /// inner pages: may do I/O.
     pub fn lacks_beginning(&self, beginning: &[u8]) -> Result<bool> {
         if !self.leaves.has_filters() || self.def.class != PageClass::Base {
             return Ok(false);
@@ -178,8 +179,9 @@ impl Tree {
         })?
     }
 
-    /// Runs `f` without the leaf, or with it if it is in memory or should be, and `load` allows
-    /// that. `None` when the caller has to search for the leaf from the root.
+    /// Runs `f` on the record of `key` without the leaf, or with it if the leaf is in memory or
+    /// should be, and `load` allows that. Returns `None` if it did not run `f`: if `load` allows
+    /// it, the caller searches for the leaf from the root.
     fn look_unloaded<R>(
         &self,
         key: &[u8],
@@ -221,9 +223,9 @@ impl Tree {
         Ok(result)
     }
 
-    /// Runs `f` on the record of `key` in the cold leaf `leaf`: on the pending one, on none if the
-    /// filter lacks the key, or on that of the image. Sets `ticket`. `None` when the leaf should be
-    /// in memory, or is not that of `key`.
+    /// Runs `f` on the record of `key` in the cold leaf `leaf`: on the pending record, on `None` if
+    /// the filter lacks the key, or on the record in the image. Sets `ticket`. Returns `None` if
+    /// the leaf should be in memory, or is not the leaf of `key`.
     fn look_into<R>(
         &self,
         leaf: PageId,
@@ -252,7 +254,8 @@ impl Tree {
     }
 
     /// Runs `f` on the pending record of `key` in the leaf of the ticket `waiting`, or on `None` if
-    /// its removal is pending. Returns `None` when no change of that key is pending.
+    /// its removal is pending. Returns `None` if no change of that key is pending, or the ticket is
+    /// no longer valid.
     fn with_waiting<R>(
         &self,
         waiting: Ticket,
@@ -273,7 +276,8 @@ impl Tree {
         Ok(result)
     }
 
-    /// Runs `f` on the record as it is now, unless the ticket has ended.
+    /// Runs `f` on the present record of `key`, if the ticket is still valid. Otherwise drops the
+    /// ticket and returns `None`.
     fn with_ticket<R>(
         &self,
         key: &[u8],
@@ -295,7 +299,7 @@ impl Tree {
         Ok(result)
     }
 
-    /// The record of `key` in an image, if that is of the leaf of `key`.
+    /// The record of `key` in an image, if it is an image of the leaf of `key`.
     fn find_in_image(&self, leaf: &LeafImage<'_>, key: &[u8]) -> std::result::Result<InImage, Defect> {
         let is_ours = !leaf.is_dead() && leaf.tree() == self.def.id;
         let is_leaf_of = is_ours && Target::Key(key).seen_from(leaf.low(), leaf.high()) == Landing::Here;
@@ -303,7 +307,7 @@ impl Tree {
     }
 }
 
-/// The bytes of the cell of a record that was found; 0 where there is none, or none for certain.
+/// The bytes of the cell of a record that was found; 0 if there is none, or if the size is unknown.
 fn bytes_of(key: &[u8], record: Option<RecordRef<'_>>, size: Size) -> usize {
     match size {
         Size::Known => record.map_or(0, |record| cell_bytes(key.len(), &record)),

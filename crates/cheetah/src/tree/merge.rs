@@ -1,15 +1,16 @@
-//! Merging pages that have become small, one pair at a time, and taking a level off the tree.
+//! Merging pages that have become small, one pair at a time, and removing a level of the tree.
 //!
 //! Invariants
 //!   I1  A step merges a page into its left neighbour under the same parent, or the only child of
-//!       the root into the root, all under exclusive latches: no search finds a key twice or misses
-//!       one.
-//!   I2  The page merged away is marked dead, so that whoever was on the way to it starts again,
-//!       and then freed.
-//!   I3  An empty leaf is merged with any neighbour whose page holds the wider fences; a tree that
-//!       has lost all its records is one page again.
-//! Locks     As for splits: gate, structure mutex, latches. Neighbours are loaded before the gate
-//!           is entered.
+//!       the root into the root. It holds the latches of all these pages exclusively, so no search
+//!       finds a key twice or misses one.
+//!   I2  The page merged away is marked dead and then freed. A search that still reaches it
+//!       restarts at the root.
+//!   I3  An empty leaf is merged with any neighbour under the same parent that has room for the
+//!       wider fences. A tree that has lost all its records becomes a single page again.
+//! Locks     Gate, structure mutex, latches: left page, right page, then parent; or the root, then
+//!           its only child. Neighbours are loaded before the gate is entered, and again inside
+//!           only if they were evicted or changed meanwhile.
 
 use super::stats::add;
 use super::{Path, Tree};
@@ -17,23 +18,25 @@ use crate::base::{reach, sound, PageId, Result};
 use crate::format::page::{merge_into, merged_bytes, PageMut, PageView};
 use crate::pool::{MiniTransaction, PageRef};
 
-/// Merges that one call does at most; more are left for the next remove.
+/// The limit of merges in one call. Further merges are left to the next remove.
 const STEPS_MAX: usize = 64;
 
-/// Whether a leaf that has just lost a record should look for a neighbour. A small leaf with full
-/// neighbours would ask after every remove, so it asks only when its count is a power of two.
+/// Returns whether a merge should be tried for a leaf that has just lost a record. For a small leaf
+/// with full neighbours it would be tried in vain after every remove, so the count of records must
+/// be a power of two.
 pub(super) fn worth_merging(page: &PageView<'_>) -> bool {
     is_small(page) && (page.count() == 0 || page.count().is_power_of_two())
 }
 
-/// Less than two fifths in use, or as good as empty.
+/// Returns whether less than two fifths are in use, or the page has no record, or at most one
+/// child.
 fn is_small(page: &PageView<'_>) -> bool {
     let few = if page.is_leaf() { 0 } else { 1 };
     page.count() <= few || page.used_bytes() * 5 < page.bytes().len() * 2
 }
 
-/// Bytes that the merged page may have: room is left for inserts, unless a page can be had back for
-/// nothing.
+/// The largest size of the merged page, in bytes. It leaves room for inserts, less if one page has
+/// a single record, and none if one is empty.
 fn merged_bytes_max(left: &PageView<'_>, right: &PageView<'_>) -> usize {
     let page_bytes = left.bytes().len();
     match left.count().min(right.count()) {
@@ -44,9 +47,9 @@ fn merged_bytes_max(left: &PageView<'_>, right: &PageView<'_>) -> usize {
 }
 
 impl Tree {
-    /// Merges the leaf of `key`, and pages above it, with neighbours as long as they are small.
-    /// Call it when a remove says so, after its mini-transaction has been left: this opens
-    /// mini-transactions of its own. Loads pages: may do I/O.
+    /// Merges the leaf of `key`, and the pages above it, with neighbours as long as they are small.
+    /// Call it outside of a mini-transaction after a remove that returned `small`: it opens its own
+    /// mini-transactions. Loads pages: may do I/O.
     pub fn merge_if_small(&self, path: &mut Path, key: &[u8]) -> Result<()> {
         for _ in 0..STEPS_MAX {
             self.prepare(key, path)?;
@@ -64,7 +67,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Pins the pages that a merge of the path's small pages will look at.
+    /// Pins the pages that a merge of the path's small pages needs.
     fn neighbours(&self, path: &Path, key: &[u8]) -> Result<Vec<PageRef>> {
         let mut pinned = Vec::new();
         for pair in path.pages.windows(2).rev() {
@@ -81,7 +84,7 @@ impl Tree {
         Ok(pinned)
     }
 
-    /// Does the lowest merge that is possible on the exact path `pages`.
+    /// Does the lowest possible merge on the exact path `pages`. Returns `false` if there is none.
     fn merge_step(&self, mtr: &MiniTransaction<'_>, pages: &[PageRef], key: &[u8]) -> Result<bool> {
         for pair in pages.windows(2).rev() {
             if !is_small(&PageView::new(&pair[1].read())) {
@@ -102,7 +105,7 @@ impl Tree {
         }
     }
 
-    /// Moves everything of `right` into `left`, if the page holds it.
+    /// Moves all entries of `right` into `left`, if there is room. Returns whether it did.
     fn merge_pair(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -134,7 +137,8 @@ impl Tree {
         true
     }
 
-    /// Takes the content of `child` up into the root, if it is the only child.
+    /// Moves the content of `child` to the root if it is the root's only child. Returns whether it
+    /// did.
     fn collapse_root(&self, mtr: &MiniTransaction<'_>, root: &PageRef, child: &PageRef) -> bool {
         let mut root = root.write(mtr);
         if PageView::new(&root).count() != 1 {
@@ -152,8 +156,8 @@ impl Tree {
     }
 }
 
-/// The child that covers `key` with its right neighbour, and with its left one, as far as this page
-/// has them.
+/// The pairs that the child covering `key` forms with its right and its left neighbour, if the
+/// neighbours are under the same parent.
 fn sibling_pairs(parent: &PageView<'_>, key: &[u8]) -> Vec<(PageId, PageId)> {
     let slot = parent.find_child(key);
     let lefts = [Some(slot), slot.checked_sub(1)].into_iter().flatten();

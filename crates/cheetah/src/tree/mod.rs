@@ -6,10 +6,10 @@
 //! mini-transaction, [`Tree::reserve`] turns the ticket into reserved space. Then
 //! [`Tree::insert`], [`Tree::put`], [`Tree::replace`] and [`Tree::remove`] change the leaf, and
 //! split pages that have no room. Small leaves are merged afterwards, on request. Reading needs no
-//! mini-transaction. docs/developers/tree.md explains the
-//! structure, the order of latches, and the differences from the literature.
+//! mini-transaction. docs/developers/tree.md explains the structure, the order of latches, and the
+//! differences from the literature.
 //!
-//! Many files: one for each operation on a tree, or part of one that others share.
+//! Many files: one for each operation on a tree, and the parts that several operations share.
 
 mod ahead;
 mod build;

@@ -1,12 +1,13 @@
 //! Changing one record inside a mini-transaction: insert, replace, remove.
 //!
 //! Invariants
-//!   I1  The leaf is checked again under its exclusive latch: between `prepare` and now it may have
-//!       been split, merged or freed. Then the path is corrected, at worst by a new descent inside
-//!       the mini-transaction.
-//!   I2  A change that finds no room splits first (see [`super::split`]); it fails only with Limit
-//!       or with an error of reading, and then no record has changed.
-//!   I3  With a reservation for its key, a change waits for the leaf (see [`super::ticket`]).
+//!   I1  The leaf is checked again under its exclusive latch: it may have been split, merged or
+//!       freed since `prepare`. Then a new descent inside the mini-transaction corrects the path.
+//!   I2  A change that finds no room splits first (see [`super::split`]). It fails only with
+//!       `Limit`, an error of reading or of disk space, or because pages are corrupt. Then no
+//!       record has changed.
+//!   I3  With a reservation for its key, a change becomes pending for a cold leaf (see
+//!       [`super::ticket`]).
 //! Locks     One leaf latch at a time, unless the tree's structure mutex is held.
 
 use super::descend::{Landing, Target};
@@ -22,11 +23,11 @@ use crate::pool::{MiniTransaction, PageRef, WriteGuard};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Changed {
-    /// It is done.
+    /// The record was written.
     Done,
-    /// An insert found the key there already; nothing was changed.
+    /// An insert found a record with the key. Nothing was changed.
     Exists,
-    /// A replace or a remove found no such key; nothing was changed.
+    /// A replace found no record with the key. Nothing was changed.
     Absent,
 }
 
@@ -34,11 +35,11 @@ pub enum Changed {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Removed {
-    /// There was no such key.
+    /// There was no record with the key.
     Absent,
-    /// It is gone; `small` asks for [`Tree::merge_if_small`] once the mini-transaction is left.
+    /// The record was removed, or its removal is pending.
     Gone {
-        /// The leaf has become small enough to look for a neighbour to merge with.
+        /// The leaf has become small: call [`Tree::merge_if_small`] after the mini-transaction.
         small: bool,
     },
 }
@@ -51,7 +52,8 @@ pub(super) enum Write<'a> {
 }
 
 impl Write<'_> {
-    /// Applies the change to the leaf that covers `key`, which may well be in slot `near` there.
+    /// Applies the change to the leaf that covers `key`. The search for the key begins at slot
+    /// `near`.
     pub(super) fn attempt(
         &self,
         page: &mut WriteGuard<'_>,
@@ -78,7 +80,7 @@ impl Write<'_> {
         Ok(Changed::Done)
     }
 
-    /// The change as the plan of a split wants it.
+    /// The change in the form that the plan of a split needs.
     pub(super) fn pending<'p>(&'p self, page: &PageView<'_>, key: &'p [u8]) -> Pending<'p> {
         let (Ok(index) | Err(index)) = page.search(key);
         match self {
@@ -89,10 +91,9 @@ impl Write<'_> {
 }
 
 impl Tree {
-    /// Inserts a record unless the key is there. `path` should be prepared for `key`; then there is
-    /// no I/O but the rare read that a race makes necessary. Errors: `Limit` for a key or record
-    /// that is too long, errors of reading and of disk space; after an error nothing has been
-    /// changed.
+    /// Inserts a record unless the key exists. `path` should be prepared for `key`: then only a
+    /// rare race causes I/O. Errors: `Limit` if the key or record is too long, errors of reading
+    /// and of disk space. After an error no record has changed.
     pub fn insert(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -107,7 +108,7 @@ impl Tree {
         self.write(mtr, path, key, Write::Insert(record))
     }
 
-    /// Replaces the record of `key`. Otherwise as [`insert`](Self::insert).
+    /// Replaces the record of `key`. Otherwise like [`insert`](Self::insert).
     pub fn replace(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -126,8 +127,9 @@ impl Tree {
         self.write(mtr, path, key, Write::Replace(record))
     }
 
-    /// Puts a record under `key`, in place of the present one if there is one. `path` has a ticket,
-    /// or is prepared; otherwise the change reads pages. Errors: those of [`insert`](Self::insert).
+    /// Inserts a record for `key`, or replaces the present record. `path` should have a ticket or
+    /// be prepared: otherwise the change reads pages. Errors are those of
+    /// [`insert`](Self::insert).
     pub fn put(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -147,7 +149,7 @@ impl Tree {
         }
     }
 
-    /// Removes the record of `key`.
+    /// Removes the record of `key`. Errors are those of [`insert`](Self::insert) except `Limit`.
     pub fn remove(&self, mtr: &MiniTransaction<'_>, path: &mut Path, key: &[u8]) -> Result<Removed> {
         if self.buffer(mtr, path, key, &BufferedChange::Remove) {
             return Ok(Removed::Gone { small: false });
@@ -188,7 +190,7 @@ impl Tree {
             if let Ok(changed) = write.attempt(&mut guard, key, near) {
                 return Ok(changed);
             }
-            // Versions that nobody asks for any more take room that a split would have to find.
+            // Versions that no snapshot needs any more may free enough room to avoid a split.
             if guard.forget_old_versions() {
                 if let Ok(changed) = write.attempt(&mut guard, key, near) {
                     reach::mark("room made by freezing");
@@ -200,7 +202,7 @@ impl Tree {
         }
     }
 
-    /// The leaf at the end of `path`, which is prepared now unless it has been.
+    /// The leaf at the end of `path`. Prepares the path if it has none.
     fn leaf_of<'p>(&self, path: &'p mut Path, key: &[u8]) -> Result<&'p PageRef> {
         if path.tree != self.def.id || path.leaf().is_none() {
             self.prepare(key, path)?;
@@ -208,7 +210,7 @@ impl Tree {
         Ok(path.leaf().expect("a prepared path ends in a leaf"))
     }
 
-    /// Whether `page` is the leaf that `key` belongs to.
+    /// Returns whether `page` is the leaf that `key` belongs to.
     #[inline]
     pub(super) fn is_leaf_of(&self, page: &PageView<'_>, key: &[u8]) -> bool {
         self.landing(page, Some(0), Target::Key(key)) == Landing::Here

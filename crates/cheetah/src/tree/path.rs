@@ -1,4 +1,4 @@
-//! The way to one leaf: the pinned pages from the root down, or a ticket if the leaf is cold.
+//! The path to one leaf: the pinned pages from the root down, or a ticket if the leaf is cold.
 //!
 //! The caller owns the path. A lookup ([`Tree::look_prepared`](super::Tree::look_prepared)),
 //! [`Tree::leave_cold`](super::Tree::leave_cold) or [`Tree::prepare`](super::Tree::prepare) fills
@@ -11,26 +11,26 @@ use crate::format::page::{cell_bytes, RecordCopy, RecordRef};
 use crate::leaves::{Expect, Reservation, Ticket};
 use crate::pool::PageRef;
 
-/// A reusable way to a leaf: pinned pages, or a ticket for a leaf that is not in memory.
+/// A reusable path to a leaf: pinned pages, or a ticket for a leaf that is not in memory.
 #[derive(Default, Debug)]
 pub struct Path {
     pub(super) tree: TreeId,
     /// Root first, leaf last. Empty if there is a ticket, before the first use, and after an error.
     pub(super) pages: Vec<PageRef>,
-    /// Instead of a leaf.
+    /// The ticket for a change, if the leaf is cold.
     pub(super) ticket: KeyTicket,
-    /// The slot in which the last search found its key: the next search looks there first.
+    /// The slot in which the last search found its key: the next search begins there.
     pub(super) near: usize,
 }
 
-/// The knowledge about the record of a ticket.
+/// What is known about the record of a ticket's key.
 #[derive(Debug)]
 pub(super) enum Basis {
-    /// No lookup: the change assumes this.
+    /// No lookup was made. The change assumes this state.
     Unseen(Expect),
-    /// A lookup found it among the pending changes.
+    /// A lookup found a pending change of the key.
     Pending,
-    /// A lookup searched the image of the leaf: the record of the key there, if there is one.
+    /// A lookup searched the image or the filter of the leaf: the record of the key, if any.
     Image(Option<RecordCopy>),
 }
 
@@ -40,14 +40,15 @@ impl Default for Basis {
     }
 }
 
-/// The record that a search found in the image of a cold leaf, on its way from one path to another.
+/// The record that a search found in the image of a cold leaf, while it moves from one path to
+/// another.
 #[derive(Debug)]
 pub struct Peeked {
     tree: TreeId,
     ticket: KeyTicket,
 }
 
-/// The right to have a change of one key wait for its leaf (B11).
+/// The right to make a change of one key pending for its leaf (B11).
 #[derive(Default, Debug)]
 pub(super) struct KeyTicket {
     pub(super) ticket: Option<Ticket>,
@@ -73,8 +74,8 @@ impl KeyTicket {
         self.ticket.as_ref().filter(|_| !is_other)
     }
 
-    /// An upper bound of the bytes by which the leaf grows when the key gets `record`, or loses its
-    /// record.
+    /// An upper bound of the bytes by which the leaf grows if `record` becomes the record of the
+    /// key, or if the record is removed.
     pub(super) fn growth_bytes(&self, record: Option<RecordRef<'_>>) -> usize {
         let found_bytes = match sound!(true, "buffering: count no room for a longer record") {
             true => self.cell_bytes,
@@ -85,41 +86,41 @@ impl KeyTicket {
 }
 
 impl Path {
-    /// Unpins everything; to be called when a statement ends.
+    /// Unpins all pages and drops the ticket. To be called when a statement ends.
     pub fn release(&mut self) {
         self.ticket.ticket = None;
         self.pages.clear();
     }
 
-    /// Returns whether it pins a leaf.
+    /// Returns whether the path pins a leaf.
     pub fn has_leaf(&self) -> bool {
         self.leaf().is_some()
     }
 
-    /// Forgets the knowledge about a leaf that is not in memory.
+    /// Drops the ticket.
     pub fn forget_ticket(&mut self) {
         self.ticket.ticket = None;
     }
 
-    /// Takes the record out of the path that the last search found in the image of a cold leaf.
+    /// Takes out of the path the record that the last search found in the image of a cold leaf.
     pub fn take_peeked(&mut self) -> Option<Peeked> {
         let is_peeked = matches!(self.ticket.basis, Basis::Image(_)) && self.ticket.ticket.is_some();
         is_peeked.then(|| Peeked { tree: self.tree, ticket: std::mem::take(&mut self.ticket) })
     }
 
-    /// Puts the record that another search found into the path. A search for the same key need not
-    /// read the image again, as long as it is the newest one and the leaf has no frame.
+    /// Puts a record that another search found into the path. A search for the same key need not
+    /// read the image again, as long as the image is the newest and the leaf has no frame.
     pub fn set_peeked(&mut self, peeked: Peeked) {
         self.release();
         (self.tree, self.ticket) = (peeked.tree, peeked.ticket);
     }
 
-    /// Unpins its pages, and keeps its ticket.
+    /// Unpins the pages and keeps the ticket.
     pub fn unpin(&mut self) {
         self.pages.clear();
     }
 
-    /// Forgets the pages of another tree.
+    /// Makes the path one of `tree`: releases it if it belongs to another tree.
     pub(super) fn belong_to(&mut self, tree: TreeId) {
         if self.tree != tree {
             self.release();

@@ -1,27 +1,27 @@
-//! The leaves of a tree of which pages are damaged.
+//! The readable leaves of a tree with damaged pages.
 //!
 //! Invariants
-//!   I1  Each leaf that can be read is visited once: on the way down, or, where a page above it is
-//!       damaged, when all pages of the tree are looked at. The second way takes the leaves whose
-//!       fences lie within those of such a page; the first one comes to none of these.
-//!   I2  Leaves that are not visited lie in a gap of the answer.
+//!   I1  Each readable leaf is visited once: on the way down, or, if a page above it is damaged, by
+//!       a scan of all pages of the tree. The scan visits only leaves whose fences lie within the
+//!       key range of a damaged inner page. The way down reaches no leaf in such a range.
+//!   I2  Leaves that are not visited lie in a gap that the result lists.
 
 use super::Tree;
 use crate::base::{sound, ErrorKind, PageId, Result};
 use crate::format::page::PageView;
 
-/// Leaves whose fences are remembered to tell the gaps between them.
+/// The number of leaves whose fences are kept, to find the gaps between them.
 const FENCES_MAX: usize = 1 << 18;
 
-/// Low and high fence of a leaf.
+/// Lower and upper fence of a leaf.
 type FencePair = (Vec<u8>, Option<Vec<u8>>);
 
-/// Keys of which nothing can be read.
+/// A range of keys that cannot be read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Gap {
-    /// From this key on.
+    /// The first key of the range.
     pub low: Vec<u8>,
-    /// Up to, not including, this one; `None`: to the end.
+    /// The key after the range; `None` if the range extends to the end of the tree.
     pub high: Option<Vec<u8>>,
     /// The damage.
     pub why: String,
@@ -30,16 +30,16 @@ pub struct Gap {
 struct Walk<'a> {
     tree: &'a Tree,
     on_leaf: &'a mut dyn FnMut(&PageView<'_>) -> Result<()>,
-    /// Leaves that cannot be read.
+    /// The ranges of unreadable leaves.
     gaps: Vec<Gap>,
-    /// Pages above leaves that cannot be read.
+    /// The ranges of unreadable pages above the leaves.
     inner_gaps: Vec<Gap>,
 }
 
 impl Tree {
-    /// Visits each leaf that can be read, whatever is damaged; the answer tells what is not, in the
-    /// order of keys. Nobody may change the tree meanwhile. Blocks for I/O. Errors are those of a
-    /// visit, and of an engine that has stopped.
+    /// Visits each readable leaf and returns the gaps, in the order of keys. The caller must ensure
+    /// that no thread changes the tree meanwhile. Blocks for I/O. Fails only if `on_leaf` fails or
+    /// the engine has stopped.
     pub fn readable_leaves(&self, on_leaf: &mut dyn FnMut(&PageView<'_>) -> Result<()>) -> Result<Vec<Gap>> {
         let mut walk = Walk { tree: self, on_leaf, gaps: Vec::new(), inner_gaps: Vec::new() };
         walk.visit(self.def.root, None, b"", None)?;
@@ -53,12 +53,12 @@ impl Tree {
 }
 
 impl Walk<'_> {
-    /// A copy of a page of the tree, or the reason why it cannot be had.
+    /// A copy of a page of the tree, or the reason why it is unreadable.
     fn copy_of(&self, page: PageId) -> Result<std::result::Result<Vec<u8>, String>> {
         let bytes = match self.tree.pool.fetch_for_scan(page) {
             Err(error) if error.kind() == ErrorKind::Stopped => return Err(error),
             Err(error) => return Ok(Err(error.to_string())),
-            Ok(None) => return Ok(Err(format!("page {page} is named, but free"))),
+            Ok(None) => return Ok(Err(format!("page {page} is free, but its parent names it"))),
             Ok(Some(frame)) => frame.read().to_vec(),
         };
         Ok(match PageView::new(&bytes).verify() {
@@ -67,8 +67,8 @@ impl Walk<'_> {
         })
     }
 
-    /// Visits what hangs on `page`, which has keys from `low` up to `high`, and a level below
-    /// `above`.
+    /// Visits the leaves under `page`, or `page` itself if it is a leaf. The page should cover the
+    /// keys from `low` up to `high`, and be one level below `above`.
     fn visit(&mut self, page: PageId, above: Option<u8>, low: &[u8], high: Option<&[u8]>) -> Result<()> {
         let gap = |why| Gap { low: low.to_vec(), high: high.map(<[u8]>::to_vec), why };
         let bytes = match self.copy_of(page)? {
@@ -104,8 +104,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Visits the leaves within `gaps` among all pages of the tree; the parts that they do not
-    /// cover remain gaps.
+    /// Searches all pages of the tree for leaves within `gaps` and visits them. Adds the parts of
+    /// `gaps` that they do not cover to `self.gaps`.
     fn look_at_all(&mut self, gaps: &[Gap]) -> Result<()> {
         let mut fences: Vec<Vec<FencePair>> = vec![Vec::new(); gaps.len()];
         let mut fences_count = 0;

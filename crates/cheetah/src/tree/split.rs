@@ -1,17 +1,17 @@
 //! Splitting a page that has no room, one page at a time.
 //!
 //! Invariants
-//!   I1  One step splits one page whose parent has room for the separator, or the root, and posts
-//!       the separator under the same latches. So no page is ever missing in its parent but for the
-//!       time of those latches, an epoch contains whole steps only, and a search has to move right
-//!       only when it overtook a split.
-//!   I2  All loading is done before the first change of a step; the rest of the step cannot fail.
-//!   I3  The root's page number never changes: its content moves to two new pages below it (H9).
-//! Locks     The structure mutex is taken inside the mini-transaction and never held while entering
-//!           one. With it held, page latches are taken upwards, child before parent; nobody else
-//!           holds one latch and waits for another.
-//! Source    Graefe, "Modern B-tree techniques" 2011. We do not split several levels at once: a
-//!           parent without room is split in a step of its own first.
+//!   I1  One step splits one page whose parent has room for the separator, or the root. It inserts
+//!       the separator in the parent under the same latches. So each page has a separator in its
+//!       parent except while these latches are held, an epoch holds complete steps only, and a
+//!       search moves right only if it overtook a split.
+//!   I2  A step loads all pages before its first change; the rest of the step cannot fail.
+//!   I3  The root's page ID never changes: its content moves to two new pages below it (H9).
+//! Locks     The structure mutex is locked inside the mini-transaction and never held while one is
+//!           entered. With it held, page latches are taken upwards, child before parent. No other
+//!           thread holds one latch and waits for another.
+//! Source    Graefe, "Modern B-tree techniques" 2011. A step does not split several levels: a
+//!           parent without room is first split in a separate step.
 
 use super::descend::{Landing, Target};
 use super::handle::Fences;
@@ -24,14 +24,15 @@ use crate::format::page::{
 };
 use crate::pool::{MiniTransaction, PageRef, WriteGuard};
 
-/// Steps of one write: each level may need one, a crowd of other writers a few more.
+/// The limit of steps for one write. Each level may need one step, and other writers may fill a new
+/// page first.
 const STEPS_MAX: usize = 1000;
 
-/// Stands for a child's page number where only its size matters.
+/// A placeholder for a child's page ID, of which only the size matters.
 const ANY_CHILD: [u8; 5] = [0; 5];
 
 impl Tree {
-    /// Makes room for `write` and does it.
+    /// Splits pages until there is room for `write`, and does it.
     pub(super) fn split_and_write(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -49,7 +50,8 @@ impl Tree {
         Err(self.corrupt(self.def.root, "splitting makes no room for the record"))
     }
 
-    /// Makes `path` exact: with the structure mutex held it stays so.
+    /// Makes `path` exact: each page is the child that its parent names. The path stays exact while
+    /// the structure mutex is held.
     pub(super) fn make_exact(&self, path: &mut Path, key: &[u8]) -> Result<()> {
         if path.tree == self.def.id && self.is_exact(&path.pages, key) {
             return Ok(());
@@ -76,8 +78,8 @@ impl Tree {
         false
     }
 
-    /// Writes if there is room now; otherwise splits one page of the exact `path`, and writes if
-    /// that was the leaf. `None` when another step is needed.
+    /// Writes if there is room now. Otherwise splits one page of the exact `path`, and writes if
+    /// that page was the leaf. Returns `None` if another step is needed.
     fn split_step(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -107,7 +109,7 @@ impl Tree {
                     return Ok(None);
                 }
                 reach::mark("split_leaf");
-                // Keys ascend.
+                // The keys ascend.
                 if plan.left_count == records_count {
                     self.note_full_leaf(leaf.pid());
                 }
@@ -116,8 +118,8 @@ impl Tree {
         };
         drop(guard);
         let half = if plan.pending_side == Side::Left { left } else { right };
-        // Another writer may fill the half before it is latched again: then `None`, and there is
-        // one more step.
+        // Another writer may fill this half before it is latched again. Then another step is
+        // needed.
         let changed = write.attempt(&mut half.write(mtr), key, 0).ok();
         if !parents.is_empty() {
             path.pages.pop();
@@ -145,7 +147,8 @@ impl Tree {
         }
     }
 
-    /// Moves the right part of `page` to a new right neighbour and posts that in `parent`.
+    /// Moves the right part of `page` to a new right neighbour and inserts its separator in
+    /// `parent`. Returns the neighbour.
     fn split_page(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -164,7 +167,8 @@ impl Tree {
         right
     }
 
-    /// Moves the content of the root to two new pages; the root becomes their parent.
+    /// Moves the content of the root to two new pages and makes the root their parent. Returns the
+    /// new pages.
     fn split_root(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -200,10 +204,10 @@ fn has_room_for_child(parent: &PageView<'_>, separator: &[u8]) -> bool {
     parent.fits(separator.len(), &RecordRef::frozen(&ANY_CHILD))
 }
 
-/// Halves an inner page by bytes; at the ends of the tree, where keys are likely to come in order,
-/// one side stays full. The nearest place that leaves both sides room is taken: the separator is
-/// stored twice more than before, as upper fence of the left page and as lower fence of the right
-/// one.
+/// Plans to halve an inner page by bytes. At the ends of the tree, where keys probably arrive in
+/// order, one side stays full. The split is at the nearest slot at which both sides fit: the
+/// separator is stored twice more, as the upper fence of the left page and the lower fence of the
+/// right page.
 fn plan_inner_split(page: &PageView<'_>, key: &[u8]) -> SplitPlan {
     let count = page.count();
     let child = page.find_child(key);

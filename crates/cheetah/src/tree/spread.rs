@@ -1,21 +1,21 @@
-//! Places spread evenly over a tree, for samples.
+//! Keys spread evenly over a tree, for samples.
 //!
-//! Only inner pages are read. A page that is split or merged meanwhile ends the way down early: its
-//! place is known well enough by then.
+//! Only inner pages are read. If a page was freed or became another page meanwhile, the descent
+//! ends early: the key of the level above is accurate enough.
 
 use super::Tree;
 use crate::base::Result;
 use crate::format::page::PageView;
 
 impl Tree {
-    /// Key number `n`, from 1, of `count` keys that cut the tree into pieces with about as many
-    /// leaves each, in order. It is the start of a leaf; in a small tree some are the same. May do
-    /// I/O.
+    /// Returns the `n`th, from 1, of `count` ascending keys that divide the tree into parts with
+    /// roughly equal numbers of leaves. Each key is the start of a leaf. In a small tree several
+    /// keys are equal. May do I/O.
     pub fn spread_key(&self, n: u32, count: u32) -> Result<Vec<u8>> {
         self.key_at(f64::from(n) / (f64::from(count) + 1.0))
     }
 
-    /// The start of the leaf that lies at `position`, from 0 to 1.
+    /// The start of the leaf at `position`, from 0 (the first leaf) to 1.
     fn key_at(&self, mut position: f64) -> Result<Vec<u8>> {
         let mut key = Vec::new();
         let mut page = self.root_page()?;

@@ -1,4 +1,4 @@
-//! Counters of one tree's structure changes, and the sizes its estimates start from.
+//! Counters of one tree's structure changes, and the averages that its estimates use.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,13 +9,13 @@ pub(super) struct TreeStats {
     pub(super) merges: AtomicU64,
     pub(super) moves_right: AtomicU64,
     pub(super) restarts: AtomicU64,
-    /// Searches from the root. For tests alone: a counter that every search changes would slow them
-    /// all.
+    /// Searches from the root. Only for tests: a counter that every search changes would slow all
+    /// searches.
     #[cfg(test)]
     pub(super) descents: AtomicU64,
-    /// Records of a leaf, as estimates have seen them.
+    /// The records of a leaf, averaged over the leaves that estimates visited.
     pub(super) leaf_records: Average,
-    /// Children of an inner page below the root.
+    /// The children of an inner page below the root, averaged likewise.
     pub(super) inner_children: Average,
 }
 
@@ -24,14 +24,15 @@ pub(super) struct TreeStats {
 pub(super) struct Average(AtomicU64);
 
 impl Average {
-    /// Adds a value. Two at once may lose one: it is an estimate.
+    /// Adds a value. Of two values added concurrently one may be lost: the average is only an
+    /// estimate.
     pub(super) fn add(&self, value: u64) {
         let old = self.0.load(Ordering::Relaxed);
         let new = if old == 0 { value * 16 } else { old - old / 16 + value };
         self.0.store(new, Ordering::Relaxed);
     }
 
-    /// Whether there has been a value.
+    /// Returns whether a value was added.
     pub(super) fn is_known(&self) -> bool {
         self.0.load(Ordering::Relaxed) != 0
     }
@@ -48,13 +49,13 @@ impl Average {
 /// The counters at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct TreeCounts {
-    /// Pages split, the root included.
+    /// Splits of pages, including the root.
     pub splits: u64,
-    /// Pages merged into their left neighbour, a collapse of the root included.
+    /// Merges of a page into its left neighbour, or of the only child into the root.
     pub merges: u64,
-    /// Times a search went to a right neighbour because the page had been split on the way.
+    /// The number of times a search moved to a right neighbour because a page was split meanwhile.
     pub moves_right: u64,
-    /// Searches that started again at the root.
+    /// The number of times a search restarted at the root.
     pub restarts: u64,
 }
 

@@ -1,9 +1,9 @@
 //! Changing a record whose leaf stays out of memory: tickets and reservations.
 //!
 //! Invariants
-//!   I1  A change becomes pending only with a ticket for its key, and only if the caller has kept
-//!       other transactions from that key since the lookup: by a lock of the row, and by its purge
-//!       latch.
+//!   I1  A change becomes pending only with a ticket for its key. The caller must have kept other
+//!       transactions and purge from that key since the lookup, with a lock of the row and its
+//!       purge latch.
 //!   I2  Inside a mini-transaction the ticket alone is not enough: [`Tree::reserve`] turns it into
 //!       a reservation (B10).
 
@@ -16,9 +16,9 @@ use crate::leaves::Expect;
 use crate::pool::MiniTransaction;
 
 impl Tree {
-    /// Leaves the leaf of `key` cold for a change that assumes `expect`: the key gets `record`, or
-    /// loses its record. Gives `path` a ticket if the leaf is cold and the change may be pending;
-    /// returns whether it did. Loads inner pages: may do I/O.
+    /// Gives `path` a ticket for a change that writes `record`, or removes the record of `key`, if
+    /// the leaf is cold and the change may become pending. `expect` is the state of the record that
+    /// the change assumes. Returns whether `path` got a ticket. Loads inner pages: may do I/O.
     pub fn leave_cold(
         &self,
         key: &[u8],
@@ -32,7 +32,7 @@ impl Tree {
         }
         let record_bytes = record.map_or(0, |record| cell_bytes(key.len(), record));
         let (found_bytes, growth_bytes) = match expect {
-            // A mark finds its record, which gets a version.
+            // A delete mark replaces the record, which gets a version.
             Expect::Live => (record_bytes, VERSION_BYTES),
             Expect::New | Expect::Any => (0, record_bytes),
         };
@@ -48,8 +48,8 @@ impl Tree {
         Ok(ticket.is_some())
     }
 
-    /// Pins the pages down to the leaf of `key`, unless `path` has a ticket that allows giving
-    /// `key` that `record`, or removing its record. May do I/O.
+    /// Pins the pages down to the leaf of `key`, unless `path` has a valid ticket for writing
+    /// `record`, or for removing the record of `key`. May do I/O.
     pub fn prepare_change(&self, key: &[u8], record: Option<RecordRef<'_>>, path: &mut Path) -> Result<()> {
         let ticket = path.ticket.for_key(key).filter(|_| path.tree == self.def.id && !path.has_leaf());
         match ticket.is_some_and(|ticket| self.leaves.is_good(ticket, path.ticket.growth_bytes(record))) {
@@ -58,9 +58,9 @@ impl Tree {
         }
     }
 
-    /// Returns true if `path` pins a leaf, or if this call reserves space for giving `key` that
-    /// `record`, or for removing its record (B10). For use inside a mini-transaction, before it
-    /// changes anything.
+    /// Returns `true` if `path` pins a leaf. Otherwise reserves space for writing `record`, or for
+    /// removing the record of `key` (B10), and returns whether it could. To be called inside a
+    /// mini-transaction, before its first change.
     pub fn reserve(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -87,7 +87,8 @@ impl Tree {
         }
     }
 
-    /// Makes a change pending for its leaf if `path` has reserved space for it. The ticket ends.
+    /// Makes a change pending for its leaf if `path` has a reservation for it. Returns whether it
+    /// did. Drops the ticket if it is for `key`.
     pub(super) fn buffer(
         &self,
         mtr: &MiniTransaction<'_>,

@@ -1,10 +1,11 @@
-//! Walking record by record under the latch of the leaf: for readers that lock what they see.
+//! A walk from record to record under the latch of the leaf, for readers that lock the records they
+//! read.
 //!
 //! Invariants
-//!   I1  The answer of a step is true while the latch is held: between where the step began and
-//!       what it found there is no record but those that the reader has passed.
-//!   I2  A step looks into one leaf only. If it finds no record there, it tells the fence from
-//!       which the next step goes on.
+//!   I1  The result of a step is true while the latch is held: between the start of the step and
+//!       the record or fence that it found, there are only records that the reader passed.
+//!   I2  A step searches one leaf only. If it finds no record there, it returns the fence at which
+//!       the next step continues.
 
 use super::ahead::{Ahead, Direction};
 use super::descend::{Landing, Target};
@@ -14,39 +15,39 @@ use crate::format::page::{PageView, RecordRef};
 use crate::pool::PageRef;
 use std::sync::Arc;
 
-/// The find of a step.
+/// The result of a step.
 #[derive(Clone, Copy, Debug)]
 pub enum Sight<'a> {
     /// A record, with its key.
     Record(&'a [u8], RecordRef<'a>),
-    /// No record up to this key, which belongs to what lies above it: the fence of the leaf.
+    /// No further record in the leaf, which ends at this fence. A record with the fence as its key
+    /// belongs to the leaf above the fence.
     Fence(&'a [u8]),
-    /// No record up to the end of the tree.
+    /// No further record in the tree.
     End,
 }
 
-/// Steps over the records of a tree; holds nothing between them but a pin of the leaf.
+/// Steps from record to record. Between steps it only pins the leaf.
 #[derive(Debug)]
 pub struct Walk {
     tree: Arc<Tree>,
     page: Option<PageRef>,
-    /// Version of the page when the last step looked at it.
+    /// The version of the page at the last step.
     version: u64,
     key: Vec<u8>,
-    /// The key of the last record that a step has passed.
+    /// The key of the last record that a step passed.
     passed: Vec<u8>,
-    /// Where in the leaf the last step forward has found its record: the next one looks there
-    /// first for the key that it goes on from.
+    /// The slot in which the last step forward found its record: the next search begins there.
     near: usize,
-    /// Whether the last step ended at a fence: the next one crosses to another leaf.
+    /// Whether the next step crosses a fence to another leaf.
     crosses: bool,
-    /// The far fence of a leaf that was crossed to.
+    /// The far fence of the last leaf that a search found.
     fence: Vec<u8>,
     ahead: Ahead,
 }
 
 impl Walk {
-    /// A walk that is nowhere yet.
+    /// Creates a walk without a position.
     pub fn new(tree: &Arc<Tree>) -> Self {
         Self {
             tree: Arc::clone(tree),
@@ -66,15 +67,15 @@ impl Walk {
         &self.tree
     }
 
-    /// Whether the leaf has stayed as it was when the last step looked at it.
+    /// Returns whether the leaf is unchanged since the last step.
     pub fn is_current(&self) -> bool {
         self.page.as_ref().is_some_and(|page| page.version() == self.version)
     }
 
-    /// Lets `f` see, under the latch, the first record from `key` on, or behind it if `after`, that
-    /// is not passed. `passes` says of each record before it in the same leaf whether it is. `f`
-    /// also gets the key of the last one that was passed. Both must be short and use no tree. Loads
-    /// pages: may do I/O.
+    /// Runs `f`, under the latch of the leaf, on the first record at or above `key` (only above it
+    /// if `after`) for which `passes` returns `false`. If the leaf has no such record, runs `f` on
+    /// its fence or the end. `f` also gets the key of the last record passed in this step, if any.
+    /// Both closures must be short and must not use a tree. Loads pages: may do I/O.
     pub fn forward<R>(
         &mut self,
         key: &[u8],
@@ -105,14 +106,14 @@ impl Walk {
         result
     }
 
-    /// Tells that the next step goes on from the fence that the last one has met: pages behind it
-    /// may be read ahead.
+    /// Announces that the next step continues at the fence that the last step found: the pool may
+    /// read ahead the pages after it.
     pub fn cross(&mut self) {
         self.crosses = true;
     }
 
-    /// Lets `f` see, under the latch, the last record below `key`, or last of all without one.
-    /// Otherwise as [`forward`](Self::forward).
+    /// Like [`forward`](Self::forward), but goes backward from the last record below `key`, or from
+    /// the last record of the tree without `key`.
     pub fn backward<R>(
         &mut self,
         key: Option<&[u8]>,

@@ -1,14 +1,14 @@
-//! Building a tree from records that come in key order.
+//! Building a tree from records in key order.
 //!
-//! Each level collects entries until they fill a page (`packing.rs`), cuts off a page's worth,
-//! writes it in a short mini-transaction and hands its lower fence to the level above. The root is
-//! written last: until then the tree is empty for everybody else.
+//! Each level collects entries until they fill a page (`packing.rs`). It writes the page in a short
+//! mini-transaction, passes its lower fence to the level above, and keeps the remaining entries.
+//! The root is written last: until then other threads see an empty tree.
 //!
 //! Invariants
-//!   I1  A page is written once, with its final fences; its right neighbour is allocated in the
-//!       same mini-transaction.
-//! Errors    After an error, or when dropped unfinished, the pages written so far belong to the
-//!           tree but are not part of it: the caller frees the tree as a whole.
+//!   I1  The entries of a page are written once, with its final fences. Its right neighbour is
+//!       allocated, as an empty page, in the same mini-transaction.
+//! Errors    After an error, or if the builder is dropped unfinished, the tree owns the pages
+//!           written so far, but its root does not lead to them: the caller frees the whole tree.
 
 use super::packing::{fill_target, Packing};
 use crate::base::{PageId, Result};
@@ -19,17 +19,18 @@ use crate::tree::modify::Changed;
 use crate::tree::Tree;
 use std::sync::Arc;
 
-/// Pages that one step may allocate: the page itself and its right neighbour, on two levels.
+/// The pages for which a step makes room. It allocates at most two: a page and its right neighbour.
 const PAGES_PER_STEP: usize = 4;
 
-/// Fills an empty tree; nobody else may write records to it.
+/// Fills an empty tree. The caller must ensure that no other thread writes records to it.
 #[derive(Debug)]
 pub struct Builder {
     tree: Arc<Tree>,
     levels: Vec<Level>,
     last_key: Vec<u8>,
     records: u64,
-    /// Pages of a tree that is too small for a dictionary so far.
+    /// Complete pages that the pool may not write yet, because the tree is still too small for a
+    /// dictionary.
     early: Vec<PageId>,
 }
 
@@ -37,12 +38,12 @@ pub struct Builder {
 #[derive(Default, Debug)]
 struct Level {
     packing: Packing,
-    /// The page that its left neighbour names already; `None` on the first page of the level.
+    /// The page, which its left neighbour already names; `None` for the first page of the level.
     page: Option<PageRef>,
 }
 
 impl Tree {
-    /// A builder for this tree, which must be empty.
+    /// Creates a builder for this tree, which must be empty.
     pub fn builder(self: &Arc<Self>) -> Builder {
         Builder {
             tree: Arc::clone(self),
@@ -55,15 +56,15 @@ impl Tree {
 }
 
 impl Builder {
-    /// Adds a record; its key must be above the last one. `Exists` if it is the same, and nothing
-    /// is added. May do I/O and opens mini-transactions: call it outside of any.
+    /// Adds a record. Its key must be above the last key. If the two are equal, adds nothing and
+    /// returns `Exists`. May do I/O. Opens mini-transactions: call it outside of any.
     pub fn push(&mut self, key: &[u8], record: RecordRef<'_>) -> Result<Changed> {
         self.tree.check_limits(key, &record)?;
         if self.records > 0 && key <= self.last_key.as_slice() {
             if key == self.last_key {
                 return Ok(Changed::Exists);
             }
-            return Err(self.tree.corrupt(self.tree.def.root, "a rebuild got keys that do not ascend"));
+            return Err(self.tree.corrupt(self.tree.def.root, "a bulk build got keys that do not ascend"));
         }
         self.last_key.clear();
         self.last_key.extend_from_slice(key);
@@ -72,12 +73,12 @@ impl Builder {
         Ok(Changed::Done)
     }
 
-    /// The last key that was added; empty before the first.
+    /// The last added key; empty before the first.
     pub fn last_key(&self) -> &[u8] {
         &self.last_key
     }
 
-    /// Writes what is left and the root; returns the number of records.
+    /// Writes the remaining pages and the root. Returns the number of records.
     pub fn finish(mut self) -> Result<u64> {
         let page_bytes = self.tree.page_bytes();
         let mut level = 0;
@@ -91,7 +92,7 @@ impl Builder {
             self.write_last(level)?;
             level += 1;
         }
-        // All that is left will be written soon.
+        // The pool will soon write the remaining pages, with the dictionary.
         self.tree.pool.trial(self.tree.def.id).finish_first()?;
         let root = self.tree.root_page()?;
         {
@@ -119,7 +120,7 @@ impl Builder {
         fill_target(self.tree.page_bytes())
     }
 
-    /// Writes the first page's worth of the entries of `level`.
+    /// Fills and writes one page with the first entries of `level`.
     fn cut_page(&mut self, level: usize) -> Result<()> {
         let tree = Arc::clone(&self.tree);
         tree.pool.make_room(PAGES_PER_STEP)?;
@@ -163,7 +164,7 @@ impl Builder {
         self.add(level + 1, &low, &RecordRef::frozen(&child[..5]))
     }
 
-    /// Has the pages written that were built so far.
+    /// Lets the pool write the pages completed so far.
     fn let_write(&mut self) {
         self.tree.pool.note_finished(self.early.drain(..));
     }

@@ -1,5 +1,5 @@
-//! Whole trees from sorted entries: the pages as they come (`bulk`), and how full each becomes
-//! (`packing`).
+//! Builds trees from sorted entries: `bulk` writes the pages, and `packing` decides how full each
+//! page becomes.
 
 mod bulk;
 mod packing;

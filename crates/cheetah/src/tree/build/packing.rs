@@ -1,8 +1,8 @@
-//! Filling a page with records that come in key order.
+//! Filling a page with records in key order.
 //!
 //! Invariants
-//!   I1  Entries are cut where both neighbours are known, so the upper fence of a page, and with it
-//!       its prefix and its exact size, are known before it is written.
+//!   I1  A page is cut between two known entries, so its upper fence, its prefix and its exact size
+//!       are known before it is written.
 
 use crate::base::TreeId;
 use crate::format::page::{
@@ -11,19 +11,19 @@ use crate::format::page::{
 use crate::tree::handle::Fences;
 use std::ops::Range;
 
-/// How full pages of `page_bytes` get that are built in key order: 15/16, as InnoDB's. The rest is
-/// for later inserts.
+/// The bytes to which pages of `page_bytes` are filled in key order: 15/16, as in InnoDB. The rest
+/// is for later inserts.
 pub(crate) fn fill_target(page_bytes: usize) -> usize {
     page_bytes / 16 * 15
 }
 
-/// The entries of a page that is not full yet, or of a little more than a page.
+/// The entries of an unfinished page, or of slightly more than a page.
 #[derive(Default, Debug)]
 pub(crate) struct Packing {
     low: Vec<u8>,
     entries: Vec<Entry>,
     bytes: Vec<u8>,
-    /// Sum of the cells with whole keys.
+    /// The sum of the cell sizes with complete keys.
     cells_bytes: usize,
 }
 
@@ -36,7 +36,7 @@ struct Entry {
 }
 
 impl Packing {
-    /// None, of a page with that lower fence.
+    /// Starts a page with that lower fence and no entries.
     pub(crate) fn above(low: Vec<u8>) -> Self {
         Self { low, ..Self::default() }
     }
@@ -60,7 +60,7 @@ impl Packing {
         RecordRef { flags: entry.flags, version: entry.version, payload: &self.bytes[entry.payload.clone()] }
     }
 
-    /// Adds an entry; its key is above all others.
+    /// Adds an entry. Its key must be above all other keys.
     pub(crate) fn push(&mut self, key: &[u8], record: &RecordRef<'_>) {
         let key_at = self.bytes.len();
         self.bytes.extend_from_slice(key);
@@ -75,7 +75,7 @@ impl Packing {
         self.cells_bytes += cell_bytes(key.len(), record);
     }
 
-    /// Bytes of a page with the first `count` entries and that upper fence.
+    /// The bytes of a page with the first `count` entries and that upper fence.
     fn page_bytes(&self, count: usize, high: Option<&[u8]>) -> usize {
         let prefix_len = high.map_or(0, |high| common_prefix_len(&self.low, high));
         let cells = if count == self.entries.len() {
@@ -86,26 +86,26 @@ impl Packing {
         HEADER_BYTES + self.low.len() + high.map_or(0, <[u8]>::len) + cells - count * prefix_len
     }
 
-    /// Bytes of a page with all entries, going by the last key for the upper fence that is not
-    /// known yet.
+    /// The estimated bytes of a page with all entries. The last key stands for the upper fence,
+    /// which is not known yet.
     fn expected_bytes(&self) -> usize {
         let last = self.entries.len().checked_sub(1).map(|last| self.key(last));
         self.page_bytes(self.entries.len(), last)
     }
 
-    /// Whether all entries fit into a page of `page_bytes` that nothing follows: it has no upper
-    /// fence, and so no prefix.
+    /// Returns whether all entries fit into a page of `page_bytes` that is the last of its level:
+    /// it has no upper fence, and so no prefix.
     pub(crate) fn fits_as_last(&self, page_bytes: usize) -> bool {
         self.page_bytes(self.count(), None) <= page_bytes
     }
 
-    /// Whether there is more than a page of at most `bytes_max` can hold.
+    /// Returns whether a page of at most `bytes_max` probably cannot hold all entries.
     pub(crate) fn overflows(&self, bytes_max: usize) -> bool {
         self.count() > 1 && self.expected_bytes() > bytes_max
     }
 
-    /// The entries that make a page of at most `bytes_max`, as many as possible, with their upper
-    /// fence.
+    /// The number of entries that fit into a page of at most `bytes_max`, at least one, and the
+    /// upper fence of that page.
     pub(crate) fn cut(&self, is_leaf: bool, bytes_max: usize) -> (usize, Vec<u8>) {
         let high_of = |count: usize| match is_leaf {
             true => separator_between(self.key(count - 1), self.key(count)),
@@ -116,8 +116,7 @@ impl Packing {
         (count, high_of(count).to_vec())
     }
 
-    /// The entries that remain when the first `count` have become a page; `low` was that page's
-    /// upper fence.
+    /// The entries after the first `count`, which became a page with the upper fence `low`.
     pub(crate) fn rest(&self, count: usize, low: Vec<u8>) -> Self {
         let mut rest = Self::above(low);
         for index in count..self.entries.len() {
@@ -126,7 +125,7 @@ impl Packing {
         rest
     }
 
-    /// Makes `page` a page with the first `count` entries, for which there is room.
+    /// Writes a page with the first `count` entries to `page`. The caller ensures that they fit.
     pub(crate) fn write(&self, page: &mut [u8], tree: TreeId, level: u8, count: usize, fences: &Fences<'_>) {
         let kind = if level == 0 { PageKind::Leaf } else { PageKind::Inner };
         let mut page = build_page(page, kind, level, tree, fences.low, fences.high, fences.right);

@@ -1,4 +1,4 @@
-//! Entries that wait in memory for their leaf: their rules, and bugs planted against them.
+//! Pending changes: tests of their rules, also with planted bugs.
 
 use super::disk;
 use super::fixture::{enter, put, Fixture, Keys, Model};
@@ -19,13 +19,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 const KEYS: u64 = 3000;
 const NEW_KEYS: u64 = 600;
-/// Enough for what two threads must meet in; mostly the first ones do.
+/// The limit of rounds in which two threads must collide. Usually the first rounds suffice.
 const ROUNDS_MAX: u64 = 300;
-/// Records of about one leaf.
+/// Roughly the number of records in a leaf.
 const KEYS_APART: usize = 12;
 const CHANGES_PER_CHECKPOINT: usize = 400;
 
-/// Whether something goes wrong in a tree with checkpoints and power cuts.
+/// Returns whether the bug makes a run with checkpoints and power cuts fail.
 pub(super) fn is_wrong_on_disk(bug: &'static str) -> bool {
     let bug = plant(bug);
     let runs = (0..8).flat_map(|seed| Keys::ALL.map(|keys| (keys, seed)));
@@ -40,19 +40,19 @@ fn b6_an_image_that_moves_under_entries_of_an_ended_epoch_is_found() {
     assert!(is_wrong_on_disk("buffering: move an image under entries of an ended epoch"));
 }
 
-/// Breaks B14: an image of g has the entries of g.
+/// Breaks B14: an image of epoch g has the changes of epoch g.
 #[test]
 fn b4_entries_of_an_ended_epoch_left_to_the_next_are_found() {
     assert!(is_wrong_on_disk("buffering: leave to the next epoch what waits for the ended one"));
 }
 
-/// Breaks B18: who looks at a record without its leaf sees what waits for the leaf first.
+/// Breaks B18: a lookup without the leaf searches the pending changes of the leaf first.
 #[test]
 fn a_look_past_what_waits_is_found() {
     assert!(is_wrong_on_disk("buffering: look past what waits"));
 }
 
-/// Breaks B1: what waits is in the leaf when somebody reads it.
+/// Breaks B1: a leaf that gets a frame has all its pending changes.
 #[test]
 fn a_removal_that_is_forgotten_is_found() {
     assert!(is_wrong_on_disk("buffering: forget a removal"));
@@ -84,7 +84,7 @@ fn use_old_tickets(seed: u64) {
             fixture.step(Keys::Short, 7, &mut rng);
         }
         for (key, mut path) in held {
-            // Half of them for a key of somewhere else.
+            // Half of the tickets are used for another key.
             let key = if rng.chance(0.5) { key } else { Keys::Short.draw(&mut rng) };
             if fixture.model.contains_key(&key) {
                 continue;
@@ -121,7 +121,7 @@ fn b11_a_ticket_used_for_another_key_is_found() {
     assert!(is_wrong_with_old_tickets("tree: take a ticket for another key"));
 }
 
-/// A tree of which a part is in memory, all committed, and entries that wait.
+/// A committed tree of which a part is in memory, and pending changes.
 pub(super) fn with_waiting_entries() -> (Database, Fixture) {
     let db = Database::new(&Config::tiny());
     let mut fixture = Fixture::empty(db.leaves.clone());
@@ -170,7 +170,7 @@ fn a_device_that_does_not_read_gives_the_checkpoint_up_and_nothing_else() {
     after_power_cut(db, fixture, model).1.check();
 }
 
-/// Frees the tree while a checkpoint writes it.
+/// Drops the tree while a checkpoint writes it. Returns it as it is after a power cut.
 fn drop_during_a_checkpoint() -> Fixture {
     let (db, fixture) = with_waiting_entries();
     let model = fixture.model.clone();
@@ -200,7 +200,7 @@ fn b7_a_page_freed_although_a_checkpoint_needs_its_entries_is_found() {
 fn b9_a_damaged_leaf_holds_up_no_checkpoint_and_never_seems_whole() {
     let (db, fixture) = with_waiting_entries();
     let committed = fixture.model.clone();
-    // Each read is damaged, so each page that entries wait for seems so.
+    // Each read returns damaged bytes, so each page with pending changes seems damaged.
     db.disk.inject(Fault::on(Op::Read).forever().effect(Effect::FlipRead(70, 3)));
     db.checkpoint().unwrap();
     db.disk.clear_faults();
@@ -211,7 +211,7 @@ fn b9_a_damaged_leaf_holds_up_no_checkpoint_and_never_seems_whole() {
     for (key, payload) in &fixture.model {
         match fixture.tree.get(key, |record| record.payload.to_vec()) {
             Ok(found) => {
-                assert_eq!(found.as_ref(), Some(payload), "a leaf without its entries seems whole");
+                assert_eq!(found.as_ref(), Some(payload), "a leaf without its changes seems intact");
                 right += 1;
             }
             Err(error) => {
@@ -223,16 +223,16 @@ fn b9_a_damaged_leaf_holds_up_no_checkpoint_and_never_seems_whole() {
     assert!(damaged > 100 && right > 100, "{damaged}, {right}");
 }
 
-/// Entries come faster than the cleaner brings them into their leaves: how much waits at most, in
-/// percent of what may. All that pages take keeps to its share.
+/// Makes changes pending faster than the cleaner folds them. Returns the most memory that they
+/// used, in percent of their limit. Checks that all memory of pages stays within its share.
 fn most_that_waits() -> usize {
     let limit = 2 << 20;
-    // So large a log that the number of pages is no bound.
+    // With this log size the number of pages with pending changes is no limit.
     let config = Config { buffer_pool_bytes: limit as u64, log_bytes_max: 64 << 20, ..Config::tiny() };
     let db = Database::new(&config);
     let mut fixture = Fixture::empty(db.leaves.clone());
-    // The memory for encoding images is there from now on: the share of pages does not fall any
-    // more.
+    // The checkpoint allocates the memory for encoding images. From now on the share of pages does
+    // not shrink.
     db.checkpoint().unwrap();
     let (mut rng, mut most) = (Rng::new(3), 0);
     for step in 0..60_000u64 {
@@ -255,7 +255,7 @@ fn most_that_waits() -> usize {
     most
 }
 
-/// Waiting changes take room of their own in the memory of pages, and make way.
+/// Pending changes have their own share of the memory of pages, and stay within it.
 #[test]
 fn entries_that_wait_keep_to_their_share_of_memory() {
     let most = most_that_waits();
@@ -265,8 +265,8 @@ fn entries_that_wait_keep_to_their_share_of_memory() {
     assert!(bug.reached_count() > 0);
 }
 
-/// Takes all records out as redo does, which looks for none, a few of each leaf at a time. Pages
-/// before, and then.
+/// Removes all records without a lookup, as redo does, a few of each leaf at a time. Returns the
+/// number of pages before and after.
 fn pages_when_all_has_gone() -> [u64; 2] {
     let (db, mut fixture) = larger_than_memory(scattered);
     let pages = |fixture: &Fixture| fixture.pool.tree_bytes(fixture.tree.def().id).pages;
@@ -282,7 +282,7 @@ fn pages_when_all_has_gone() -> [u64; 2] {
         }
     }
     let waited = status(&db, "pool_buffered_entries") - waited;
-    assert!(waited as usize > keys.len() / 2, "{waited} of {} removals waited", keys.len());
+    assert!(waited as usize > keys.len() / 2, "{waited} of {} removals were pending", keys.len());
     fixture.path.release();
     db.checkpoint().unwrap();
     fixture.merge_small_leaves();
@@ -300,8 +300,8 @@ fn leaves_that_become_empty_out_of_memory_are_merged() {
     assert!(after > 100 && bug.reached_count() > 0, "{before} pages, then {after}");
 }
 
-/// Lets changes come for few pages until one comes while its page is being folded; with a bug,
-/// until that has been reached.
+/// Makes changes to a few pages until one of them becomes pending while its page is being folded,
+/// or, with a bug, until the bug was reached.
 fn change_what_is_folded(bug: Option<&'static str>, reached_count: &AtomicU64, seed: u64) {
     let config = Config { buffer_pool_bytes: 256 << 10, log_bytes_max: 32 << 10, ..Config::tiny() };
     let db = Database::new(&Config { log_file_bytes: 8 << 10, ..config });
@@ -347,8 +347,8 @@ fn b16_what_comes_while_a_page_is_folded_stays() {
 #[test]
 fn b16_changes_that_come_meanwhile_and_are_forgotten_are_found() {
     let (bug, reached_count) = (Some("fold: forget what came meanwhile"), AtomicU64::new(0));
-    // The forgotten change may be the removal of a record that is not there, and on a busy machine
-    // nothing may come in time.
+    // The forgotten change may be the removal of a record that does not exist, and on a busy
+    // machine no change may become pending in time.
     let is_found = |seed| catch_unwind(|| change_what_is_folded(bug, &reached_count, seed)).is_err();
     assert!((0..20).any(is_found) && reached_count.into_inner() > 0);
 }

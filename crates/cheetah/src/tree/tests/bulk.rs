@@ -1,4 +1,4 @@
-//! Trees built from sorted input.
+//! Tests of trees built from sorted input.
 
 use super::fixture::{payload, Fixture, Keys};
 use crate::format::page::RecordRef;

@@ -1,4 +1,4 @@
-//! Cursors against the model, also while their owner changes the tree.
+//! Compares cursors with the model, also while their owner changes the tree.
 
 use super::fixture::{payload, Fixture, Keys, Model};
 use crate::tree::{Cursor, Offered, SeekMode};
@@ -145,7 +145,7 @@ fn a_cursor_sees_its_owners_changes_and_no_record_twice() {
     }
 }
 
-/// Changes the current record, or some near it, or a whole stretch, so that leaves split and merge.
+/// Changes the current record, or several records, so that leaves split and merge.
 fn change_nearby(fixture: &mut Fixture, keys: Keys, here: &[u8], rng: &mut Rng) {
     match rng.below(8) {
         0 => fixture.remove(here),

@@ -1,4 +1,5 @@
-//! A tree larger than its pool, with checkpoints between and during changes, and power cuts.
+//! Tests of a tree larger than its pool, with checkpoints between and during changes, and power
+//! cuts.
 
 use super::fixture::{assert_reached, Fixture, Keys, Model};
 use crate::base::{Config, Result};
@@ -14,8 +15,8 @@ const ROUNDS: usize = 12;
 const STEPS_PER_ROUND: u64 = 400;
 const CRASHES: u64 = 4;
 
-/// Changes the tree while a checkpoint writes what it was before; returns what the checkpoint must
-/// hold.
+/// Changes the tree while a checkpoint writes its previous state. Returns the records that the
+/// checkpoint must have.
 fn checkpoint_under_changes(db: &Database, fixture: &mut Fixture, keys: Keys, rng: &mut Rng) -> Model {
     if rng.below(4) == 0 {
         give_up_checkpoint_under_changes(db, fixture, keys, rng);
@@ -32,7 +33,7 @@ fn checkpoint_under_changes(db: &Database, fixture: &mut Fixture, keys: Keys, rn
     at_switch
 }
 
-/// Changes the tree while a checkpoint writes a part of what it was before, and is given up.
+/// Changes the tree while a checkpoint writes a part of its previous state and is abandoned.
 fn give_up_checkpoint_under_changes(db: &Database, fixture: &mut Fixture, keys: Keys, rng: &mut Rng) {
     let (mut checkpoint, ()) = db.pool.end_epoch(|_| ());
     for _ in 0..rng.below(6) {
@@ -72,7 +73,7 @@ pub(super) fn run(keys: Keys, seed: u64) {
     }
 }
 
-/// Only what ascending keys have left behind does not change any more.
+/// Only leaves that ascending keys have filled do not change any more.
 #[test]
 fn leaves_that_are_left_full_are_written_early_where_a_checkpoint_is_to_come() {
     let written = |early: bool, key_of: fn(u64) -> u64| {
@@ -111,7 +112,7 @@ fn a_power_cut_brings_back_the_tree_of_the_last_checkpoint() {
     ]);
 }
 
-/// One change through reads that may fail; the model follows only when it succeeds.
+/// Makes one change, whose reads may fail. Changes the model only if it succeeds.
 fn try_step(fixture: &mut Fixture, keys: Keys, rng: &mut Rng) -> Result<()> {
     let (tree, path) = (fixture.tree.clone(), &mut fixture.path);
     let grows = rng.below(2) == 0;
@@ -157,5 +158,5 @@ fn after_a_failed_read_nothing_has_changed() {
         }
         fixture.check();
     }
-    assert!(failures > 100, "only {failures} operations met a fault");
+    assert!(failures > 100, "only {failures} operations failed");
 }

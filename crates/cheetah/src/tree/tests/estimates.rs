@@ -1,5 +1,5 @@
-//! Estimates of ranges: within a tenth at any width where the pages are in memory, near it where
-//! they are not, and never a page read for them.
+//! Tests of range estimates: their error is at most a tenth at any width if the pages are in
+//! memory, and a little more if they are not. They never read a page.
 
 use super::fixture::Fixture;
 use crate::base::Config;
@@ -9,18 +9,18 @@ use cheetah_io::rng::Rng;
 
 const RECORDS: u64 = 30_000;
 
-/// How keys and sizes of records are spread.
+/// The distribution of keys and record sizes.
 #[derive(Clone, Copy, Debug)]
 enum Shape {
     /// Every key once.
     Dense,
-    /// A few values, each with many records; one has half of all.
+    /// A few values, each with many records. One value has half of all records.
     Repeated,
-    /// Records of one part of the keys are twelve times as long as the others.
+    /// In some ranges of keys the payloads are twelve times as long as in others.
     Long,
-    /// Gaps of a million between runs of a thousand.
+    /// Runs of a thousand keys, a million apart.
     Runs,
-    /// Texts.
+    /// English words.
     Words,
 }
 
@@ -52,8 +52,8 @@ fn filled(shape: Shape, mut fixture: Fixture) -> Fixture {
     fixture
 }
 
-/// The worst error of ranges of all widths that end within the first `part` of the keys, as a part
-/// of the truth; one record more or less is no error.
+/// The worst relative error for ranges of all `widths` within the first `part` of the keys. A
+/// difference of one record does not count.
 fn worst_error(fixture: &Fixture, widths: &[usize], part: f64) -> f64 {
     let keys: Vec<_> = fixture.model.keys().collect();
     let end = (keys.len() as f64 * part) as usize;
@@ -86,7 +86,8 @@ fn estimates_over_pages_in_memory_are_within_a_tenth_at_any_width() {
     }
 }
 
-/// After a startup: only the root is there. The last child of the root has no end to measure by.
+/// After a startup only the root is in memory. The last child of the root is left out, since it has
+/// no upper fence for the interpolation.
 #[test]
 fn estimates_read_nothing_and_know_a_range_by_its_keys() {
     for (shape, width, most) in

@@ -1,4 +1,4 @@
-//! A tree beside its model, a `BTreeMap`, and keys of several shapes.
+//! A tree with its model, a `BTreeMap`, and keys of several shapes.
 
 use crate::base::{reach, Config, TreeId};
 use crate::format::page::RecordRef;
@@ -11,16 +11,17 @@ use std::sync::Arc;
 
 pub(super) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// How keys look.
+/// The shape of keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Keys {
     /// Four random bytes.
     Short,
-    /// Up to the longest, of few different bytes, so that prefixes abound.
+    /// Any length up to the limit, with only three different bytes, so that many keys are prefixes
+    /// of others.
     Long,
     /// A long common prefix, then a number.
     SharedPrefix,
-    /// Bytes of 0 and 255 only, any length: successors and empty keys.
+    /// Up to 13 bytes of 0 or 255, to test successors and empty keys.
     Extreme,
 }
 
@@ -45,7 +46,7 @@ impl Keys {
 
 pub(super) const KEY_BYTES_MAX: usize = 48;
 pub(super) const PAYLOAD_BYTES_MAX: u64 = 90;
-/// Pages that an operation may allocate.
+/// The number of pages that an operation may allocate.
 const ROOM_PAGES: usize = 8;
 
 pub(super) struct Fixture {
@@ -62,7 +63,7 @@ impl Fixture {
         Self::empty(Leaves::in_memory(&Config::tiny()))
     }
 
-    /// An empty tree of that pool.
+    /// An empty tree in that pool.
     pub(super) fn empty(leaves: Leaves) -> Self {
         let pool = Arc::clone(leaves.pool());
         let tree = {
@@ -72,14 +73,14 @@ impl Fixture {
         Self { pool, leaves, tree: Arc::new(tree), path: Path::default(), model: Model::new() }
     }
 
-    /// A tree that is in the pool already and holds what `model` holds.
+    /// An existing tree of the pool, with the records of `model`.
     pub(super) fn open(leaves: Leaves, def: TreeDef, model: Model) -> Self {
         let pool = Arc::clone(leaves.pool());
         let tree = Tree::open(&leaves, def).unwrap();
         Self { pool, leaves, tree: Arc::new(tree), path: Path::default(), model }
     }
 
-    /// One random change, and sometimes a look.
+    /// Makes one random change, or sometimes a lookup.
     pub(super) fn step(&mut self, keys: Keys, inserts_of_ten: u64, rng: &mut Rng) {
         let key = self.some_key(keys, rng);
         match rng.below(12) {
@@ -105,7 +106,7 @@ impl Fixture {
         }
     }
 
-    /// Puts a record under a key that is not there, which may wait for its leaf.
+    /// Inserts a record unless its key exists. The change may become pending.
     pub(super) fn put(&mut self, key: &[u8], payload: &[u8]) {
         if self.model.contains_key(key) {
             return;
@@ -114,8 +115,8 @@ impl Fixture {
         self.model.insert(key.to_vec(), payload.to_vec());
     }
 
-    /// Gives a key a record, or takes it away, as a row operation does: after a look, and without
-    /// the leaf if that may stay out of memory.
+    /// Writes or removes the record of a key like a row operation: after a lookup, and without the
+    /// leaf if it may stay out of memory.
     pub(super) fn change(&mut self, key: &[u8], payload: Option<&[u8]>) {
         let Self { tree, path, model, .. } = self;
         let found = tree.look_prepared(key, path, |found| found.map(|found| found.payload.to_vec())).unwrap();
@@ -148,7 +149,7 @@ impl Fixture {
         self.merge_small_leaves();
     }
 
-    /// Takes a record away as redo does: unseen, and without the leaf if that may stay out of
+    /// Removes a record like redo: without a lookup, and without the leaf if it may stay out of
     /// memory.
     pub(super) fn take_out(&mut self, key: &[u8]) {
         let Self { tree, path, model, .. } = self;
@@ -162,7 +163,7 @@ impl Fixture {
         assert_eq!(removed != Removed::Absent, model.remove(key).is_some());
     }
 
-    /// As purge does.
+    /// Merges small leaves like purge.
     pub(super) fn merge_small_leaves(&mut self) {
         while let Some((tree, key)) = self.leaves.next_small_leaf() {
             if tree == self.tree.def().id {
@@ -198,7 +199,7 @@ impl Fixture {
         self.tree.get(key, |record| record.payload.to_vec()).unwrap()
     }
 
-    /// Goes to a key as to a point, and on from there.
+    /// Tests `seek_point`, and one move of the cursor from there.
     pub(super) fn seek_point(&self, cursor: &mut Cursor, key: &[u8], forward: bool) {
         let is_there = cursor.seek_point(key).unwrap();
         let mut expected = self.model.range(key.to_vec()..);
@@ -206,7 +207,7 @@ impl Fixture {
         let of_model = |found: Option<(&Vec<u8>, &Vec<u8>)>| found.map(|(k, p)| (k.clone(), p.clone()));
         assert_eq!(at(cursor), of_model(expected.next()));
         assert_eq!(is_there, cursor.valid());
-        assert!(!is_there || cursor.is_fresh(), "nobody else is here");
+        assert!(!is_there || cursor.is_fresh(), "no other thread changes the tree");
         if !is_there {
             return;
         }
@@ -218,7 +219,7 @@ impl Fixture {
         assert_eq!((at(cursor), next.0), (of_model(next.1), next.1.is_some()));
     }
 
-    /// The tree is sound and holds what the model holds.
+    /// Asserts that the tree is sound and has the records of the model.
     pub(super) fn check(&self) {
         let mut expected = self.model.iter();
         let report = self
@@ -234,7 +235,7 @@ impl Fixture {
         assert_eq!(report.pages, self.pool.tree_bytes(self.tree.def().id).pages, "no page is lost");
     }
 
-    /// A key of the model, or one of that shape.
+    /// A key of the model, or sometimes a random key of that shape.
     pub(super) fn some_key(&self, keys: Keys, rng: &mut Rng) -> Vec<u8> {
         let drawn = keys.draw(rng);
         if rng.below(4) == 0 {
@@ -251,7 +252,7 @@ pub(super) fn insert(tree: &Tree, path: &mut Path, key: &[u8], payload: &[u8]) -
     tree.insert(&mtr, path, key, RecordRef::frozen(payload)).unwrap()
 }
 
-/// As a row operation does.
+/// Inserts a record like a row operation.
 pub(super) fn put(tree: &Tree, path: &mut Path, key: &[u8], payload: &[u8]) {
     let record = RecordRef::frozen(payload);
     if !tree.leave_cold(key, Expect::New, Some(&record), path).unwrap() {
@@ -261,7 +262,7 @@ pub(super) fn put(tree: &Tree, path: &mut Path, key: &[u8], payload: &[u8]) {
     tree.put(&mtr, path, key, record).unwrap();
 }
 
-/// Enters a mini-transaction in which no leaf need be read.
+/// Enters a mini-transaction in which the change reads no leaf.
 pub(super) fn enter<'t>(
     tree: &'t Tree,
     path: &mut Path,
@@ -297,7 +298,7 @@ pub(super) fn payload(rng: &mut Rng) -> Vec<u8> {
     (0..length).map(|_| rng.next_u64() as u8).collect()
 }
 
-/// The rare paths of `names` were taken in this process.
+/// Asserts that this process took the rare paths `names`.
 pub(super) fn assert_reached(names: &[&str]) {
     for name in names {
         assert!(!cfg!(debug_assertions) || reach::count(name) > 0, "{name} was not reached");

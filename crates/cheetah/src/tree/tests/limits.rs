@@ -1,4 +1,4 @@
-//! Keys and records of the largest sizes, in pages of every size.
+//! Tests of the largest keys and records, in pages of several sizes.
 
 use crate::base::{Config, Error, TreeId};
 use crate::format::page::{max_key_bytes, max_payload_bytes, RecordRef};
@@ -8,7 +8,7 @@ use crate::tree::{Changed, Path, Tree};
 use cheetah_io::rng::Rng;
 use std::collections::BTreeSet;
 
-/// Inserts records of the largest size allowed, among small ones, in random order.
+/// Inserts records of the largest allowed size and small records in random order.
 fn check_largest(page_bytes: u32, class: PageClass, seed: u64) {
     let leaves = Leaves::in_memory(&Config { page_bytes, ..Config::tiny() });
     let key_bytes_max = max_key_bytes(class.bytes(page_bytes));

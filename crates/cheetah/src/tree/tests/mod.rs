@@ -1,4 +1,4 @@
-//! Tests of trees as a whole: against a model, and with several threads.
+//! Tests of trees: against a model, and with several threads.
 
 mod buffered;
 mod bulk;

@@ -1,4 +1,4 @@
-//! Single-threaded changes against the model.
+//! Compares a tree that one thread changes with the model.
 
 use super::fixture::{assert_reached, payload, Fixture, Keys};
 use crate::base::planted::plant;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 const STEPS: usize = 12_000;
 
-/// Random changes in phases that grow, churn, shrink and empty the tree.
+/// Makes random changes in phases that grow, shrink and finally empty the tree.
 fn run(keys: Keys, seed: u64) {
     let mut rng = Rng::new(seed);
     let mut fixture = Fixture::tiny();
@@ -45,7 +45,7 @@ fn random_changes_agree_with_the_model() {
     ]);
 }
 
-/// A cursor that is used again, in a tree of which a part is in memory.
+/// Reuses one cursor in a tree of which only a part is in memory.
 #[test]
 fn points_are_found_wherever_their_leaves_are() {
     for keys in Keys::ALL {
@@ -70,12 +70,11 @@ fn points_are_found_wherever_their_leaves_are() {
         assert!(status["pool_looks"] > 100, "{keys:?}: {}", status["pool_looks"]);
         assert!(status["pool_image_hits"] > 100, "{keys:?}: {}", status["pool_image_hits"]);
         let reads = status["pool_reads"] + status["pool_image_hits"];
-        assert!(reads > status["pool_looks"], "what is read again gets a frame");
+        assert!(reads > status["pool_looks"], "a page that is read again gets a frame");
     }
 }
 
-/// Breaks I2 of `tree/look.rs`: a record out of an image is taken only while its page has no
-/// frame.
+/// Breaks I2 of `tree/look.rs`: a record of an image is used only if the page has no frame.
 #[test]
 fn looking_into_images_of_pages_in_memory_is_found() {
     let _bug = plant("pool: look into the image of a page in memory");
@@ -90,8 +89,8 @@ fn looking_into_images_of_pages_in_memory_is_found() {
     assert!((0..STEPS).any(|_| is_wrong(&mut fixture)));
 }
 
-/// Average share of a page that is in use. Never quite 1: a page that was rightmost had no common
-/// prefix to leave out, and gains room when it gets its upper fence.
+/// The average share of a page that is in use. It stays below 1: a rightmost page cannot omit a
+/// common prefix, and gains room when it gets its upper fence.
 fn fill(fixture: &Fixture) -> f64 {
     let report = fixture.tree.check(&mut |_, _| {}).unwrap();
     report.used_bytes as f64 / report.page_bytes as f64

@@ -1,4 +1,4 @@
-//! Searches and prepared paths whose leaf is split or merged before they get to it.
+//! Tests of searches and prepared paths whose leaf is split or merged before they reach it.
 
 use super::fixture::{assert_reached, Fixture};
 use crate::format::page::RecordRef;
@@ -20,7 +20,7 @@ fn two_levels() -> Fixture {
     fixture
 }
 
-/// A trail that changes the tree just after a search has left the root for a child.
+/// A trail that changes the tree after a search has read the root and before it latches a child.
 struct Meddler<'a> {
     fixture: &'a mut Fixture,
     meddle: Option<fn(&mut Fixture)>,
@@ -37,7 +37,7 @@ impl Trail for Meddler<'_> {
     }
 }
 
-/// A search for `target` finds it although `meddle` happens on its way.
+/// Asserts that a search finds `target` although `meddle` runs during the search.
 fn search_through(meddle: fn(&mut Fixture), target: u32) {
     let mut fixture = two_levels();
     let tree = fixture.tree.clone();
@@ -55,7 +55,7 @@ fn split(fixture: &mut Fixture) {
     }
 }
 
-/// Removes everything around 500 but 500 itself.
+/// Removes all keys between 0 and 990 except 500.
 fn merge(fixture: &mut Fixture) {
     for number in (1..99).filter(|number| *number != 50) {
         fixture.remove(&key(number * 10));

@@ -1,5 +1,5 @@
-//! Places that are reserved for changes of cold leaves: readers, folds and other writers meanwhile,
-//! and bugs planted against that.
+//! Tests of reservations for changes of cold leaves, concurrently with readers, folds and other
+//! writers, also with planted bugs.
 
 use super::fixture::Fixture;
 use super::unloaded::{larger_than_memory, scattered, status};
@@ -15,12 +15,13 @@ use std::time::Duration;
 
 const RECORD: RecordRef<'static> = RecordRef { version: None, flags: RecordFlags::NONE, payload: &[8; 20] };
 
-/// A new key that comes right behind the one of that number.
+/// A new key right after `scattered(number)`.
 fn behind(number: u64, last: u8) -> Vec<u8> {
     [&scattered(number)[..], &[last]].concat()
 }
 
-/// A path with a ticket for a new record of `key`, and its leaf; `None` if that is in memory.
+/// A path with a ticket for a new record of `key`, and the leaf; `None` if there is no ticket, for
+/// example since the leaf is in memory.
 fn ticket(fixture: &Fixture, key: &[u8]) -> Option<(Path, PageId)> {
     let mut path = Path::default();
     let is_cold = fixture.tree.leave_cold(key, Expect::New, Some(&RECORD), &mut path).unwrap();
@@ -30,7 +31,7 @@ fn ticket(fixture: &Fixture, key: &[u8]) -> Option<(Path, PageId)> {
     })
 }
 
-/// The first of some keys whose leaf is cold, with its ticket.
+/// The first of several keys whose leaf is cold, with its ticket.
 fn any_ticket(fixture: &Fixture) -> (Vec<u8>, Path, PageId) {
     (0..400)
         .map(|number| behind(number, 1))
@@ -44,8 +45,8 @@ fn reserve<'p>(db: &'p Database, fixture: &Fixture, key: &[u8], path: &mut Path)
     mtr
 }
 
-/// Puts a record for which a place is reserved while another thread wants the leaf. How often the
-/// change is refused inside the mini-transaction, where the leaf is read then.
+/// Uses reservations while another thread requests the leaf. Returns the number of changes that
+/// were refused inside the mini-transaction, so that the leaf was read there.
 fn refused_beside_a_reader(bug: Option<&'static str>) -> u64 {
     let (db, mut fixture) = larger_than_memory(scattered);
     let before = status(&db, "pool_buffered_refused");
@@ -64,7 +65,7 @@ fn refused_beside_a_reader(bug: Option<&'static str>) -> u64 {
             }
             fixture.tree.put(&mtr, &mut path, &key, RECORD).unwrap();
             drop(mtr);
-            reader.join().unwrap().expect("the page is there");
+            reader.join().unwrap().expect("the page exists");
         });
         fixture.model.insert(key, RECORD.payload.to_vec());
     }
@@ -79,7 +80,7 @@ fn b20_who_wants_the_frame_of_a_reserved_leaf_waits_until_its_change_is_pending(
     assert!(refused_beside_a_reader(Some("leaves: give a reserved leaf a frame")) > 0);
 }
 
-/// Whether a thread that waits for a reserved leaf gets it once that is not reserved any more.
+/// Returns whether a thread that waits for a reserved leaf gets it after the reservation ends.
 fn goes_on_after_a_reservation() -> bool {
     let (db, fixture) = larger_than_memory(scattered);
     let (key, mut path, pid) = any_ticket(&fixture);
@@ -91,7 +92,7 @@ fn goes_on_after_a_reservation() -> bool {
         while !db.pool.page_entry(pid).is_wanted() {
             std::thread::yield_now();
         }
-        // It sleeps by then.
+        // The reader sleeps by then.
         std::thread::sleep(Duration::from_millis(50));
         fixture.tree.release_reserved(&mut path);
         drop(mtr);
@@ -108,7 +109,7 @@ fn b20_who_waits_for_a_reserved_leaf_is_woken() {
     assert!(!goes_on_after_a_reservation() && bug.reached_count() > 0);
 }
 
-/// Whether a second place is reserved of a leaf that somebody waits to read.
+/// Returns whether a second reservation succeeds for a leaf that a reader waits for.
 fn is_reserved_though_wanted() -> bool {
     let (db, fixture) = larger_than_memory(scattered);
     let (key, mut path, pid) = any_ticket(&fixture);
@@ -136,7 +137,7 @@ fn b20_a_leaf_that_somebody_waits_for_is_reserved_for_nobody_else() {
     assert!(is_reserved_though_wanted() && bug.reached_count() > 0);
 }
 
-/// Leaves with room for one of two records get places for both.
+/// The number of leaves with room for one of two records that get reservations for both.
 fn leaves_with_too_many_places() -> usize {
     const PAYLOAD: [u8; 90] = [8; 90];
     let (db, fixture) = larger_than_memory(scattered);
@@ -170,7 +171,7 @@ fn b10_places_of_one_leaf_find_room_together() {
     assert!(leaves_with_too_many_places() > 20 && bug.reached_count() > 0);
 }
 
-/// Whether a fold takes the place of the image of a leaf that is reserved.
+/// Returns whether a fold replaces the image of a reserved leaf.
 fn is_folded_while_reserved() -> bool {
     let (db, mut fixture) = larger_than_memory(scattered);
     let (key, path, pid) = any_ticket(&fixture);
@@ -185,7 +186,7 @@ fn is_folded_while_reserved() -> bool {
     fixture.tree.put(&mtr, &mut path, &other_key, RECORD).unwrap();
     drop(mtr);
     fixture.model.insert(other_key, RECORD.payload.to_vec());
-    assert!(db.fold(pid), "it is not reserved any more");
+    assert!(db.fold(pid), "the leaf is not reserved any more");
     fixture.check();
     is_folded
 }
@@ -197,14 +198,15 @@ fn b19_a_fold_does_not_take_the_place_of_a_reserved_image() {
     assert!(is_folded_while_reserved() && bug.reached_count() > 0);
 }
 
-/// A thread inside a mini-transaction does not wait: it reads the leaf, and the change goes there.
+/// A thread inside a mini-transaction does not wait: it loads the leaf, and the change is made in
+/// the frame.
 #[test]
 fn b20_inside_a_mini_transaction_nobody_waits_for_a_reserved_leaf() {
     let (db, mut fixture) = larger_than_memory(scattered);
     let (key, mut path, pid) = any_ticket(&fixture);
     let before = status(&db, "pool_buffered_refused");
     let mtr = reserve(&db, &fixture, &key, &mut path);
-    let page = db.pool.fetch(pid).unwrap().expect("the page is there");
+    let page = db.pool.fetch(pid).unwrap().expect("the page exists");
     assert!(db.pool.page_entry(pid).is_reserved());
     drop(page);
     fixture.tree.put(&mtr, &mut path, &key, RECORD).unwrap();

@@ -1,14 +1,14 @@
-//! Rules of the design that concern trees, broken by planted bugs.
+//! Planted bugs that break design rules of trees.
 //!
-//! C7: a thread that waits for the gate with a latch held waits for the epoch switch, which waits
-//! for a mini-transaction, which may wait for that latch. H9: the catalog names the root once and
-//! for all.
+//! C7: a thread that waits for the gate with a latch held would deadlock: it waits for the epoch
+//! switch, which waits for a mini-transaction, which may wait for that latch. H9: the catalog
+//! stores the root when the tree is created, so the root must not change.
 
 use super::fixture::Fixture;
 use crate::base::planted;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-/// A tree that has grown and shrinks again until it is empty.
+/// Grows a tree and shrinks it until it is empty.
 fn grow_and_shrink() {
     let mut fixture = Fixture::tiny();
     let keys: Vec<_> = (0..300u32).map(u32::to_be_bytes).collect();
@@ -27,7 +27,7 @@ fn c7_a_latch_held_while_entering_the_gate_is_caught() {
     assert!(message.contains("G2") && bug.reached_count() > 0, "{message}");
 }
 
-/// A tree whose root has just been split for the first time.
+/// A tree whose root was split once.
 fn split_root() -> Fixture {
     let mut fixture = Fixture::tiny();
     for key in 0u32.. {

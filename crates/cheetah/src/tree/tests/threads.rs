@@ -1,4 +1,5 @@
-//! Writers and readers at once, each writer with keys of its own, so that its model stays true.
+//! Tests with concurrent writers and readers. Each writer has its own keys, so that its model stays
+//! correct.
 
 use super::fixture::{assert_reached, insert, remove, Fixture};
 use crate::base::{reach, Config, PageId, RaisedAtEnd};
@@ -16,7 +17,7 @@ const WRITERS: u32 = 4;
 const READERS: u64 = 2;
 const STEPS: usize = 40_000;
 
-/// Neighbouring keys belong to different writers: every leaf is shared by all.
+/// Neighbouring keys belong to different writers, so every leaf is shared by all writers.
 fn key_of(writer: u32, number: u32) -> [u8; 4] {
     (number * WRITERS + writer).to_be_bytes()
 }
@@ -42,7 +43,7 @@ fn write(tree: &Tree, writer: u32) -> BTreeSet<[u8; 4]> {
     mine
 }
 
-/// Scans must be ordered, and must never miss the keys that nobody removes.
+/// Asserts that scans are ordered and never miss the `fixed` keys, which no thread removes.
 fn read(tree: &Arc<Tree>, seed: u64, fixed: &[[u8; 4]], stop: &AtomicBool) {
     let mut rng = Rng::new(seed);
     let mut cursor = tree.cursor();
@@ -61,14 +62,14 @@ fn read(tree: &Arc<Tree>, seed: u64, fixed: &[[u8; 4]], stop: &AtomicBool) {
             last = Some(key);
             found = if forward { cursor.next().unwrap() } else { cursor.prev().unwrap() };
         }
-        assert_eq!(fixed_seen, fixed.len(), "a scan missed a record that was there all the time");
+        assert_eq!(fixed_seen, fixed.len(), "a scan missed a record that existed all the time");
         for key in fixed {
             assert!(tree.get(key, |_| ()).unwrap().is_some());
         }
     }
 }
 
-/// Runs writers and readers on the tree, and `also` on this thread until all writers are done.
+/// Runs writers and readers on the tree, and `also` on this thread until all writers have finished.
 fn stress(fixture: &Fixture, also: impl Fn()) {
     let tree = &fixture.tree;
     let fixed: Vec<[u8; 4]> = (0..30).map(|i| key_of(0, 4000 + i * 10)).collect();
@@ -99,7 +100,7 @@ fn stress(fixture: &Fixture, also: impl Fn()) {
     assert_reached(&["split_leaf", "merge_leaf"]);
 }
 
-/// Ends the threads that read ahead even when this one panics.
+/// Ends the read-ahead threads, even if this thread panics.
 struct EndOnDrop<'a>(&'a Pool);
 
 impl Drop for EndOnDrop<'_> {
@@ -141,7 +142,8 @@ fn evictions_and_checkpoints_go_on_under_writers_and_readers() {
     assert_eq!((report.problems, report.records), (Vec::new(), records));
 }
 
-/// Pages that are read ahead of a scan over a range, of which it says where it ends, or not.
+/// The number of pages in memory after a scan of a range with read-ahead. With `says_end` the
+/// cursor knows the end of the range.
 fn read_ahead_of_range(says_end: bool) -> u64 {
     let db = Database::new(&Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() });
     let mut fixture = Fixture::empty(db.leaves.clone());

@@ -1,5 +1,5 @@
-//! Leaves that stay out of memory: the costs of work with them, in reads, memory and disk, and bugs
-//! planted against that.
+//! Tests of work with leaves that stay out of memory: its costs in reads, memory and disk, also
+//! with planted bugs.
 
 use super::buffered::{after_power_cut, is_wrong_on_disk, waiting_pages, with_waiting_entries};
 use super::fixture::{enter, Fixture};
@@ -29,13 +29,13 @@ fn a_page_that_is_read_under_a_latch_is_found() {
     assert!(is_wrong_on_disk("tree: read a leaf under its parent's latch"));
 }
 
-/// Breaks F6 of `pool/frames/mod.rs`: locks of page table entries come after latches.
+/// Breaks F6 of `pool/frames/mod.rs`: locks of page-table entries are taken after latches.
 #[test]
 fn a_latch_that_is_waited_for_under_the_lock_of_an_entry_is_found() {
     assert!(is_wrong_on_disk("pool: wait for a latch under the lock of an entry"));
 }
 
-/// Breaks E3 of `pool/mtr/mod.rs`: what is counted as dirty is dirty.
+/// Breaks E3 of `pool/mtr/mod.rs`: every byte counted as dirty belongs to a dirty page.
 #[test]
 fn bytes_that_stay_counted_when_their_page_is_written_are_found() {
     assert!(is_wrong_on_disk("pool: keep the bytes of a page that is written"));
@@ -46,14 +46,14 @@ fn b8_the_first_of_several_changes_of_a_key_taken_for_the_last_is_found() {
     assert!(is_wrong_on_disk("buffering: find the first change of a key"));
 }
 
-/// Breaks B8: a change's own bits are no flags of its record.
+/// Breaks B8: a change's own bits are not flags of its record.
 #[test]
 fn bits_of_a_change_taken_for_those_of_its_record_are_found() {
     assert!(is_wrong_on_disk("buffering: take a change's own bits for the record's"));
 }
 
-/// Leaves in the middle have lost their records, and nobody has merged them; keys before and behind
-/// them begin in the same way, as those of a unique key do. Whether a search finds its way.
+/// Returns whether a cursor gets past empty leaves in the middle of a tree that were not merged.
+/// All keys have a common prefix, like the entries of one unique key.
 fn finds_what_is_behind_empty_leaves() -> bool {
     let mut fixture = Fixture::tiny();
     let key = |number: u64| [b"unique", &number.to_be_bytes()[..]].concat();
@@ -85,8 +85,7 @@ fn a_search_goes_on_over_any_number_of_empty_leaves() {
     assert!(!finds_what_is_behind_empty_leaves() && bug.reached_count() > 0);
 }
 
-/// Looks of a scan over all leaves, none of which is in memory. Each is a leaf that the scan has
-/// copied for itself.
+/// The number of leaves that a scan of a whole tree copies from their images, without a frame.
 fn leaves_copied_by_a_scan() -> u64 {
     let (db, fixture) = with_waiting_entries();
     let before = status(&db, "pool_looks");
@@ -108,7 +107,7 @@ fn a_long_scan_has_frames_made_of_what_it_reads() {
     assert!(copied > 50 && bug.reached_count() > 0, "{copied}");
 }
 
-/// Images in memory when all that waits has been folded, and nobody has looked for anything.
+/// The memory of cached images after all pending changes were folded, and before any lookup.
 fn image_bytes_after_folds() -> usize {
     let (db, _fixture) = with_waiting_entries();
     db.checkpoint().unwrap();
@@ -124,23 +123,23 @@ fn folds_keep_no_images() {
     assert!(image_bytes_after_folds() > 0 && bug.reached_count() > 0);
 }
 
-/// A key of its own for each number, all over the tree.
+/// A different key for each number, scattered over the tree.
 pub(super) fn scattered(number: u64) -> [u8; 8] {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
 }
 
-/// A tree that is larger than its memory, all committed.
+/// A committed tree that is larger than its memory.
 pub(super) fn larger_than_memory(key_of: impl Fn(u64) -> [u8; 8]) -> (Database, Fixture) {
     let db = Database::new(&Config { buffer_pool_bytes: 512 << 10, ..Config::tiny() });
     let mut fixture = Fixture::empty(db.leaves.clone());
-    // Bytes that make images about as long as their pages.
+    // Random bytes, which do not compress: images are about as long as their pages.
     (0..MANY_KEYS).for_each(|number| fixture.insert(&key_of(number), &Rng::new(number).bytes(20)));
     fixture.path.release();
     db.checkpoint().unwrap();
     (db, fixture)
 }
 
-/// Memory for each page that something waits for, when little waits for most.
+/// The memory for each page with pending changes, while most of these pages have only a few.
 fn bytes_of_a_waiting_page() -> usize {
     let (db, mut fixture) = larger_than_memory(scattered);
     for number in MANY_KEYS..3 * MANY_KEYS {
@@ -161,10 +160,11 @@ fn what_waits_for_a_page_takes_little_more_than_a_cell() {
     assert!(bytes > 4096 && bug.reached_count() > 0, "{bytes}");
 }
 
-/// Changes all over a tree of full leaves: some keep the length of a record or remove one, and
-/// others find no room. How many of each of the two wait, of a hundred.
+/// Makes 200 changes all over a tree of full leaves. Half of them keep the length of a record or
+/// remove it, and the others need room that the leaves lack. Returns how many of each half become
+/// pending.
 fn waiting_for_full_leaves() -> [u64; 2] {
-    // Ascending keys leave full leaves behind if they have little in common.
+    // Ascending keys leave full leaves if their common prefix is short.
     let key_of = |number: u64| (number * (u64::MAX / MANY_KEYS)).to_be_bytes();
     let (db, mut fixture) = larger_than_memory(key_of);
     let waited = |fixture: &mut Fixture, number: u64, payload: Option<&[u8]>| {
@@ -191,8 +191,8 @@ fn b3_what_needs_no_room_waits_for_full_leaves() {
     assert!(same < 10 && bug.reached_count() > 0, "{same}");
 }
 
-/// A cursor has copied a leaf that is not in memory, and an entry comes behind the cursor that
-/// waits for this leaf. How often the cursor passes it by, and of how many times.
+/// Makes an entry after the cursor pending for a leaf that the cursor has copied without a frame.
+/// Returns how often the cursor misses the entry, and the number of tries.
 fn entries_that_a_cursor_misses() -> (u64, u64) {
     let (db, mut fixture) = larger_than_memory(scattered);
     let counts = || (status(&db, "pool_looks"), status(&db, "pool_buffered_entries"));
@@ -213,8 +213,8 @@ fn entries_that_a_cursor_misses() -> (u64, u64) {
     (missed, cases)
 }
 
-/// Breaks I1 of `tree/cursor.rs`: the copy of a leaf without a frame is outdated when more
-/// waits for the leaf.
+/// Breaks I1 of `tree/cursor.rs`: the copy of a leaf without a frame is outdated once more changes
+/// are pending for the leaf.
 #[test]
 fn a_copy_of_a_leaf_is_outdated_when_more_waits_for_it() {
     let (missed, cases) = entries_that_a_cursor_misses();
@@ -224,8 +224,8 @@ fn a_copy_of_a_leaf_is_outdated_when_more_waits_for_it() {
     assert!(missed > 100 && bug.reached_count() > 0, "{missed}");
 }
 
-/// After a restart with memory for all: images that searches for all keys read, or look into, the
-/// first time and the second.
+/// Searches for all keys twice, after a restart with enough memory for all pages. Returns the
+/// number of images that each round decoded or peeked at.
 fn images_used_with_memory_for_all() -> [u64; 2] {
     let db = Database::new(&Config { buffer_pool_bytes: 4 << 20, ..Config::tiny() });
     let mut fixture = Fixture::empty(db.leaves.clone());
@@ -254,8 +254,8 @@ fn pages_that_memory_has_room_for_are_decoded_once() {
     assert!(second >= 3000 && bug.reached_count() > 0, "{second}");
 }
 
-/// On a disk with little space, entries come for all leaves of a tree, as far as they may wait.
-/// Returns the outcome of a checkpoint that has to write these leaves, and their number.
+/// On a disk with little space, makes as many changes pending as possible, all over a tree. Returns
+/// the outcome of a checkpoint that has to write these leaves, and their number.
 fn checkpoint_on_a_full_disk() -> (Result<()>, u64) {
     const FREE_BYTES: u64 = 544 << 10;
     const LEFT_BYTES: u64 = 110 << 10;
@@ -274,7 +274,7 @@ fn checkpoint_on_a_full_disk() -> (Result<()>, u64) {
         }
     }
     let waiting = waiting_pages(&db);
-    // Others take the rest, but for what is promised.
+    // Other files take the free space, except the space promised for pending changes.
     db.disk.set_space(Some(db.disk.used_bytes() + LEFT_BYTES));
     let done = db.checkpoint().map(drop);
     if done.is_ok() {
@@ -293,8 +293,8 @@ fn b12_a_checkpoint_commits_on_a_full_disk_whatever_waits() {
     assert!(matches!(done, Err(Error::DiskFull(_))) && bug.reached_count() > 0, "{waiting}: {done:?}");
 }
 
-/// A key without a record needs no frame: its leaf's image answers, also when the removal of the
-/// record is pending.
+/// A lookup of a key without a record needs no frame: the image of the leaf answers, also if the
+/// removal of the record is pending.
 #[test]
 fn an_image_answers_for_keys_that_do_not_exist() {
     let (db, mut fixture) = larger_than_memory(scattered);
@@ -310,7 +310,7 @@ fn an_image_answers_for_keys_that_do_not_exist() {
     fixture.check();
 }
 
-/// Images read when records come for leaves all over the tree, each of which has left memory.
+/// The number of images read while records are inserted into evicted leaves all over the tree.
 fn reads_for_new_records() -> u64 {
     let (db, mut fixture) = larger_than_memory(scattered);
     let before = status(&db, "pool_reads");
@@ -328,8 +328,8 @@ fn b3_a_leaf_that_has_left_memory_is_not_read_for_each_change() {
     assert!(bug.reached_count() > 0 && others > 300 && reads < others / 3, "{reads}, {others} reads");
 }
 
-/// Two writers get tickets for one leaf, which has room for one. How often a change is refused when
-/// it is too late: inside the mini-transaction, where the leaf is read then.
+/// Two writers get tickets for one leaf, which has room for only one record. Returns the number of
+/// changes that are refused too late: inside the mini-transaction, so that the leaf is read there.
 fn changes_refused_inside() -> u64 {
     const PAYLOAD: [u8; 90] = [8; 90];
     let (db, mut fixture) = larger_than_memory(scattered);
@@ -337,7 +337,7 @@ fn changes_refused_inside() -> u64 {
     let before = status(&db, "pool_buffered_refused");
     let mut pairs = 0;
     for number in 0..400 {
-        // They come right behind a key that is there.
+        // Two new keys right after an existing one.
         let keys = [1, 2].map(|last| [&scattered(number)[..], &[last]].concat());
         let mut paths = [Path::default(), Path::default()];
         let mut writers = keys.iter().zip(&mut paths);
@@ -363,8 +363,8 @@ fn b10_of_two_writers_who_see_room_for_one_the_other_finds_out_in_time() {
     assert!(changes_refused_inside() > 20 && bug.reached_count() > 0);
 }
 
-/// Most leaves get new images, and something waits for some of the others, whose images are spread
-/// over old segments. Segments that are left when these have been collected.
+/// Gives most leaves new images, and makes changes pending for a few others, whose images are
+/// spread over old segments. Returns the number of segments that remain after garbage collection.
 fn segments_left_by_collection() -> usize {
     let (db, mut fixture) = larger_than_memory(scattered);
     db.disk.create_dir("chg").unwrap();
@@ -378,7 +378,7 @@ fn segments_left_by_collection() -> usize {
         }
     }
     fixture.path.release();
-    // A segment that was sealed a moment ago is no victim.
+    // Garbage collection does not choose a segment that was sealed recently.
     (0..3).for_each(|_| checkpoint());
     keys.iter().step_by(200).for_each(|key| fixture.change(key, Some(&[8; 20])));
     fixture.path.release();
@@ -399,8 +399,8 @@ fn b6_images_that_something_waits_for_are_moved_out_of_segments() {
     assert!(bug.reached_count() > 0 && others > segments + 3, "{segments}, {others} segments");
 }
 
-/// Whether the key of a change file is known once its epoch lists it, when somebody has asked for
-/// the keys of all of them while the checkpoint was writing it.
+/// Returns whether the key of a change file is known once its epoch lists the file, even if the
+/// keys of all change files were requested while the checkpoint was writing it.
 fn knows_the_key_of_a_change_file() -> bool {
     let (db, mut fixture) = larger_than_memory(scattered);
     db.disk.create_dir("chg").unwrap();
