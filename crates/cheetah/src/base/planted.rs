@@ -5,9 +5,9 @@
 //! The name says what then happens. Where there is no condition it is `true`.
 //!
 //! Invariants
-//!   I1  Without the feature `planted-bugs` `sound!` is its condition and costs nothing. Only the tests
-//!       of this workspace enable the feature (through a development dependency); no released build
-//!       does.
+//!   I1  Without the feature `planted-bugs` `sound!` is its condition and costs nothing. Only the
+//!       tests of this workspace enable the feature (through a development dependency); no released
+//!       build does.
 //!   I2  A bug is planted in the thread that plants it, until its guard is dropped, so that
 //!       concurrent tests do not disturb each other.
 //!   I3  Every name has a test that fails if the bug is not caught, or was never reached.
