@@ -1405,10 +1405,9 @@ void cheetah_forget_end(CheetahCursor *cursor);
 // Moves to the next entry.
 int32_t cheetah_next(CheetahCursor *cursor, CheetahFound *found);
 
-// Moves forward over at most `room` rows of the clustered index, and returns them. `room` is at
-// least
-// 1. Returns more than one row only if the cursor reads a snapshot. The cursor is then on the last
-// of these rows.
+// Moves forward over at most `room` rows of the clustered index, and returns them. `room` must not
+// be 0. Returns more than one row only if the cursor reads a snapshot. The cursor is then on the
+// last of these rows.
 int32_t cheetah_next_rows(CheetahCursor *cursor, CheetahFound *found, size_t room, size_t *count);
 
 // Moves to the previous entry.

@@ -194,10 +194,9 @@ pub unsafe extern "C" fn cheetah_next(cursor: *mut CheetahCursor, found: *mut Ch
     })
 }
 
-/// Moves forward over at most `room` rows of the clustered index, and returns them. `room` is at
-/// least
-/// 1. Returns more than one row only if the cursor reads a snapshot. The cursor is then on the last
-/// of these rows.
+/// Moves forward over at most `room` rows of the clustered index, and returns them. `room` must not
+/// be 0. Returns more than one row only if the cursor reads a snapshot. The cursor is then on the
+/// last of these rows.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_next_rows(
     cursor: *mut CheetahCursor,
