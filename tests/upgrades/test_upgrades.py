@@ -281,7 +281,7 @@ def test_an_engine_without_a_plugin_for_the_server(shop, engine, ours, tmp_path)
     """The server goes on with the engine that it has; a first installation is undone."""
     newer = machines.changed(engine, tmp_path / "newer.deb", version="0.9", servers=[ours + ".9"])
     shop.offer("later")     # without a source
-    assert "goes on with the engine as it was before" in shop.install(newer)
+    assert "keeps the previous engine" in shop.install(newer)
     assert shop.plugin() == f"/usr/lib/cheetah/built/{ours[2:]}/ha_cheetah.so"
     assert_tables(shop, after="restart")
 
@@ -301,7 +301,7 @@ def test_a_server_that_starts_in_the_middle_of_an_upgrade(shop, engine, ours, tm
     shop.run("service mariadb restart")
     assert_rows(shop)
     said = shop.run(f"dpkg --configure {ENGINE}")
-    assert ("goes on with the engine as it was before" in said) != has_plugin
+    assert ("keeps the previous engine" in said) != has_plugin
     shop.assert_plugin_was_there()
     assert_tables(shop, after="restart")
     assert shop.version(ENGINE) == "0.9"
@@ -329,7 +329,7 @@ def test_a_first_installation_without_a_plugin(machine, engine, other):
     machine.offer("now", "other")
     machine.apt("upgrade")
     said = machine.install(engine, fails=True)
-    assert f"no plugin could be built for {other}" in said and "its settings are aside" in said
+    assert f"no plugin could be built for {other}" in said and "its settings were renamed" in said
     machine.run("service mariadb restart")
     assert machine.server_runs()
     machine.apt(f"purge {ENGINE}")

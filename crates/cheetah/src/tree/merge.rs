@@ -125,7 +125,7 @@ impl Tree {
         }
         let mut parent = parent.write(mtr);
         let posted = PageView::new(&parent).search(right_view.low());
-        let slot = posted.expect("I1 of splits: every page is posted in its parent");
+        let slot = posted.expect("I1 of splits: every page has a separator in its parent");
         reach::mark(if left_view.is_leaf() { "merge_leaf" } else { "merge_inner" });
         left.copy_from_slice(&merged);
         PageMut::new(&mut right).set_dead();

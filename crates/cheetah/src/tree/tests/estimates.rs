@@ -1,5 +1,5 @@
 //! Tests of range estimates: their error is at most a tenth at any width if the pages are in
-//! memory, and a little more if they are not. They never read a page.
+//! memory, and a little more if they are not. They read no page but the root.
 
 use super::fixture::Fixture;
 use crate::base::Config;
