@@ -50,6 +50,33 @@ fn names(cursor: &mut Cursor, from: &Key) -> Result<Vec<String>> {
 }
 
 #[test]
+fn a_row_without_all_its_entries_is_refused() {
+    let folder = Folder::new("entries");
+    let db = Database::open(&folder.0).unwrap();
+    let table = towns(&db).unwrap();
+    let mut txn = db.begin();
+    let (key, other_key) = (Key::from(1_u64), Key::from(2_u64));
+    let (by_name, by_code) = (Key::from("Ulm"), Key::from(89_i64));
+    let new = [SecondaryEntry::new(1, &by_name), SecondaryEntry::new(2, &by_code)];
+    let old = [OldEntry { index_no: 1, key: &by_name }, OldEntry { index_no: 2, key: &by_code }];
+    let row = |key, secondary| NewRow { key, row: b"Ulm", secondary };
+    let is_refused = |done: Result<()>| matches!(done, Err(error @ Error::Entries(_)) if error.kind() == ErrorKind::Caller);
+    for secondary in [&new[..1], &new[1..], &[new[1], new[0]], &[new[0], new[0]], &[]] {
+        assert!(is_refused(txn.insert(&table, &row(&key, secondary))));
+    }
+    txn.insert(&table, &row(&key, &new)).unwrap();
+    assert!(is_refused(txn.update(&table, &key, &row(&other_key, &new[..1]), &old[..1])));
+    assert!(is_refused(txn.update(&table, &key, &row(&key, &new[..1]), &old[1..])));
+    for old_entries in [&old[..1], &old[1..], &[]] {
+        assert!(is_refused(txn.delete(&table, &key, old_entries)));
+    }
+    txn.update(&table, &key, &row(&key, &new[..1]), &old[..1]).unwrap();
+    txn.update(&table, &key, &row(&other_key, &new), &old).unwrap();
+    txn.delete(&table, &other_key, &old).unwrap();
+    txn.commit().unwrap();
+}
+
+#[test]
 fn what_is_committed_is_there_when_the_database_is_opened_again_closed_or_dropped() {
     let folder = Folder::new("front-door");
     {

@@ -150,6 +150,12 @@ pub enum Error {
         /// The problem, the use of the key, and the remedy.
         detail: String,
     },
+    /// The entries of a row do not match the indexes of its table.
+    #[error(
+        "the entries for a row of table '{0}' do not match its secondary indexes: pass one entry for \
+         each of them, in their order (an update with the same key: the same indexes before and after)"
+    )]
+    Entries(String),
     /// The disk has not enough space for the change.
     #[error("disk full: {0}; free space or enlarge the file system, then try again")]
     DiskFull(String),
@@ -230,6 +236,7 @@ impl Error {
             | Error::Constraint { .. }
             | Error::Search { .. }
             | Error::Limit { .. }
+            | Error::Entries(_)
             | Error::Setting { .. }
             | Error::Unsupported { .. } => ErrorKind::Caller,
             Error::LockTableFull | Error::Key { .. } | Error::DiskFull(_) => ErrorKind::Resource,

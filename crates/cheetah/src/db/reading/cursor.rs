@@ -94,9 +94,10 @@ impl Cursor {
         self.seek_to(mode, key, SeekEnd::None)
     }
 
-    /// Like [`seek`](Self::seek), but for a caller that needs only the entries before `end`. A
-    /// cursor that locks neither locks nor finds anything beyond `end`, not even in later calls of
-    /// `next` or `prev`, until a call has returned `false`.
+    /// Like [`seek`](Self::seek), but for a caller that needs only the entries before `end`. For a
+    /// cursor that locks, the entries end there: it locks and finds nothing beyond `end`, not even
+    /// in later calls of `next` or `prev`, until a call has returned `false`. For a consistent read
+    /// `end` only limits the read-ahead: the cursor goes on beyond it, so the caller compares keys.
     pub fn seek_to(&mut self, mode: SeekMode, key: &[u8], end: SeekEnd<'_>) -> Result<bool> {
         if let Some(scan) = &mut self.locking {
             let found = scan.seek(mode, key, end)?;

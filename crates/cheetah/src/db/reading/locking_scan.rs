@@ -39,7 +39,8 @@ use crate::txn::{LockMode, ReadView};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Where a search ends.
+/// Where a search ends, for a cursor that locks. For a consistent read it only limits the
+/// read-ahead (see [`Cursor::seek_to`](crate::db::Cursor::seek_to)).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum SeekEnd<'a> {
     /// At the end of the index.

@@ -569,8 +569,9 @@ impl Transaction {
 
     /// Inserts a row. May do I/O, and wait: for locks on rows and ranges, with the errors of
     /// [`lock_table`](Self::lock_table), and for room in the log. Fails with `DuplicateKey` if a
-    /// row has the same unique key, which is then locked, and with `Limit` if the key or the row is
-    /// too long. After an error nothing has changed.
+    /// row has the same unique key, which is then locked, with `Limit` if the key or the row is too
+    /// long, and with `Entries` if `row.secondary` does not have one entry for each secondary index.
+    /// After an error nothing has changed.
     pub fn insert(&mut self, table: &Arc<Table>, row: &NewRow<'_>) -> Result<()> {
         self.write(table, RowRequest::insert(row))
     }
@@ -591,8 +592,9 @@ impl Transaction {
         self.write(table, RowRequest::update(old_key, new, old_entries))
     }
 
-    /// Deletes the row with the key `key` and its entries in all secondary indexes. Waits and fails
-    /// like [`update`](Self::update).
+    /// Deletes the row with the key `key`, and `old_entries`, which must be its entries in all
+    /// secondary indexes, in their order: the engine does not compute them from the row. Fails with
+    /// `Entries` if one is missing. Otherwise waits and fails like [`update`](Self::update).
     pub fn delete(&mut self, table: &Arc<Table>, key: &[u8], old_entries: &[OldEntry<'_>]) -> Result<()> {
         self.write(table, RowRequest::delete(key, old_entries))
     }

@@ -6,7 +6,8 @@
 pub enum Isolation {
     /// Each statement sees the transactions committed before the statement began.
     ReadCommitted,
-    /// All statements see the transactions committed before the first read of the transaction.
+    /// All statements see the transactions committed before the first read of the transaction. The
+    /// default.
     #[default]
     RepeatableRead,
     /// Transactions run as though one after the other: rows that were read cannot change until the

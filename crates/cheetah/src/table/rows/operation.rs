@@ -24,7 +24,7 @@
 use super::change::Change;
 use super::locker::ScannedBy;
 use super::operation_locks::{forget_locks, give_back_key, Obstacle};
-use super::request::{check_limits, RowRequest, Target};
+use super::request::{check_entries, check_limits, RowRequest, Target};
 use super::writer::Writer;
 use crate::base::{reach, sound, Error, Result};
 use crate::format::log_record::RowOp;
@@ -75,6 +75,7 @@ impl Writer {
     }
 
     fn run_all(&mut self, on: Target<'_>, request: RowRequest<'_>) -> Result<()> {
+        check_entries(on.table, &request)?;
         check_limits(on.table, request.new.as_ref())?;
         on.table.note_written();
         self.duplicate = None;

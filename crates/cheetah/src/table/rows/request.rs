@@ -123,6 +123,24 @@ pub(in crate::table) fn check_limits(table: &Table, new: Option<&NewRow<'_>>) ->
     Ok(())
 }
 
+/// Refuses a request without the entry of an enabled index: the index would silently lack the row,
+/// or keep an entry without a row.
+pub(in crate::table) fn check_entries(table: &Table, request: &RowRequest<'_>) -> Result<()> {
+    let enabled = || (1..table.indexes().len()).filter(|&index_no| !table.is_disabled(index_no));
+    let new = || request.new_entries().iter().map(|entry| entry.index_no);
+    let old = || request.old_entries.iter().map(|entry| entry.index_no);
+    let keeps_key = request.op == RowOp::Update && request.added_key().is_none();
+    let is_complete = match request.op {
+        RowOp::Insert => new().eq(enabled()),
+        RowOp::Delete => old().eq(enabled()),
+        RowOp::Update => new().eq(old()) && (keeps_key || new().eq(enabled())),
+    };
+    match is_complete {
+        true => Ok(()),
+        false => Err(Error::Entries(table.name().to_string())),
+    }
+}
+
 fn check(what: &'static str, actual: usize, limit: usize) -> Result<()> {
     if actual <= limit {
         return Ok(());

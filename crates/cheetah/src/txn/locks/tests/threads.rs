@@ -1,6 +1,7 @@
 //! Threads: deadlock storms, and counters that only locks keep correct.
 
 use super::*;
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 const THREADS: u64 = 4;
@@ -67,37 +68,46 @@ fn a_deadlock_storm_ends_with_every_transaction_done() {
     locks.is_clean();
 }
 
-/// Scans count what inserts add; ranges keep inserts out while the scan's owner reads twice.
+/// Gap locks keep inserts out while their owner reads twice. As in the engine, the latch of the leaf
+/// makes the request for a lock one step with the insert, or with the first read.
 #[test]
-fn nobody_inserts_into_a_range_between_two_looks_at_it() {
+fn no_thread_inserts_into_a_range_between_two_reads_of_it() {
     let locks = LockTable::default();
-    let count = AtomicU64::new(0);
+    let latched_count = Mutex::new(0);
     std::thread::scope(|scope| {
         for thread in 0..2 {
-            let (locks, count) = (&locks, &count);
+            let (locks, latched_count) = (&locks, &latched_count);
             scope.spawn(move || {
                 for _ in 0..5000 {
+                    let count = latched_count.lock();
                     locks.grants(Owner(thread), gap(b"10", b"20"));
-                    let first = count.load(Relaxed);
+                    let first = *count;
+                    drop(count);
                     std::thread::yield_now();
-                    assert_eq!(count.load(Relaxed), first);
+                    assert_eq!(*latched_count.lock(), first);
                     locks.release_all(Owner(thread));
                 }
             });
         }
-        scope.spawn(|| {
-            for _ in 0..5000 {
-                let owner = Owner(9);
-                // In the engine the latch of a leaf makes the request and the insert one step;
-                // here, a lock on the record of the scans does.
-                while let Ok(Answer::Wait(pending)) = locks.request(owner, insert(b"15"), QUEUE) {
-                    assert!(pending.wait_ns(60_000_000_000).is_some());
-                }
-                locks.release_all(owner);
-            }
-        });
+        scope.spawn(|| (0..5000).for_each(|_| insert_one(&locks, Owner(9), &latched_count)));
     });
+    assert_eq!(latched_count.into_inner(), 5000);
     locks.is_clean();
+}
+
+/// Inserts once no other owner has the gap. A wait ends without the latch, so the request is
+/// repeated under it.
+fn insert_one(locks: &LockTable, owner: Owner, latched_count: &Mutex<u64>) {
+    loop {
+        let mut count = latched_count.lock();
+        let Ok(Answer::Wait(pending)) = locks.request(owner, insert(b"15"), QUEUE) else {
+            *count += 1;
+            break;
+        };
+        drop(count);
+        assert!(pending.wait_ns(60_000_000_000).is_some());
+    }
+    locks.release_all(owner);
 }
 
 #[test]
