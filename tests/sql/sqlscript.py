@@ -43,7 +43,7 @@ from dataclasses import dataclass, field
 from cheetah_tools.say import Failure
 
 BOTH, CHEETAH_ONLY, INNODB_ONLY = "both", "cheetah-only", "innodb-only"
-# Errors that a mistake in a script gives on both sides alike; they must be announced.
+# Errors that a mistake in a script causes on both sides. Scripts must announce them.
 SLIPS = {1049, 1054, 1064, 1109, 1146, 1193, 1305, 1072}
 ACTIONS = {"connection", "disconnect", "reap", "wait", "restart", "kill", "shell"}
 MODIFIERS = {"send", "error", "columns", "unordered", "ordered", "ignore", "any", "numbers",
@@ -54,7 +54,7 @@ IN_ORDER = re.compile(r"\bORDER\s+BY\b|^\s*(SHOW|HANDLER|EXPLAIN|CHECK|CALL|DESC
 
 @dataclass
 class Step:
-    """One statement (`action` empty) or one directive, with the line it stands in."""
+    """One statement (`action` is empty) or one directive, with its line number."""
     line: int
     text: str
     action: str = ""
@@ -62,7 +62,7 @@ class Step:
     options: dict = field(default_factory=dict)
 
     def in_order(self) -> bool:
-        """Whether the order of the result's rows counts."""
+        """Returns whether the order of the result's rows is compared."""
         if "ordered" in self.options or "unordered" in self.options:
             return "ordered" in self.options
         return bool(IN_ORDER.search(self.text))
@@ -70,7 +70,7 @@ class Step:
 
 @dataclass
 class Loop:
-    """Steps to repeat for each row of a query."""
+    """Steps that are repeated for each row of a query."""
     line: int
     query: str
     steps: list
@@ -78,12 +78,12 @@ class Loop:
 
 
 def parse(text: str, name: str) -> list:
-    """The steps and loops of a script; Failure with the line of a mistake."""
+    """Returns the steps and loops of a script. Raises Failure with the line of a mistake."""
     return Parser(text, name).parse()
 
 
 class Parser:
-    """Reads lines; keeps open blocks on a stack."""
+    """Parses lines and keeps open blocks on a stack."""
 
     def __init__(self, text: str, name: str):
         self.lines = text.splitlines()
@@ -144,22 +144,21 @@ class Parser:
                                            self.take_options()))
 
     def where(self) -> str:
-        """Where the steps of the innermost block run."""
+        """Returns which engines run the innermost block."""
         return self.blocks[-1][2]
 
     def take_options(self) -> dict:
-        """The modifiers given since the last statement."""
+        """Returns the modifiers given since the last statement, and resets them."""
         options, self.options = self.options, {}
         return options
 
     def fail(self, number: int, why: str) -> None:
-        """A mistake in the script."""
+        """Raises Failure for a mistake in the script."""
         raise Failure(f"{self.name}:{number}: {why}")
 
 
 def expand(steps: list, rows_of, whole: bool) -> list:
-    """The flat list of steps: loops unrolled with the rows that `rows_of(query)` gives; `whole`:
-    without sampling."""
+    """Returns the steps with loops unrolled, using `rows_of(query)`. `whole` disables sampling."""
     flat = []
     for step in steps:
         if isinstance(step, Step):
@@ -171,6 +170,6 @@ def expand(steps: list, rows_of, whole: bool) -> list:
 
 
 def fill(step: Step, row: list) -> Step:
-    """A step of a loop with $1, $2 .. replaced."""
+    """Returns a step of a loop with $1, $2 .. replaced."""
     text = re.sub(r"\$(\d)", lambda found: row[int(found.group(1)) - 1], step.text)
     return Step(step.line, text, step.action, step.where, step.options)
