@@ -134,7 +134,8 @@ def test_damaged_segment_gives_errors_not_wrong_rows(prepared, rng):
 
 
 def test_damaged_log_is_named(prepared):
-    """The log files of a killed server are damaged, so recovery needs the damaged part."""
+    """The beginnings of a killed server's log files are damaged. Cheetah is disabled, and the error
+    log names the log."""
     server, folder = prepared
     server.start()
     server.sql("INSERT INTO one SELECT seq + 100000, 'after' FROM seq_1_to_2000", "d")
