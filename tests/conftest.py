@@ -26,8 +26,8 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     """Interprets words as test names, and handles a termination signal like Ctrl-C so that servers
-    are stopped. Tests started in a shell's background inherit an ignored Ctrl-C, so the handler is
-    set explicitly."""
+    are stopped. Tests started in a shell's background inherit an ignored Ctrl-C. With the handler,
+    the tests and the programs they start no longer ignore it."""
     for end in (signal.SIGTERM, signal.SIGINT):
         signal.signal(end, signal.default_int_handler)
     words = [word for word in config.args if not place(word).exists()]
@@ -62,8 +62,8 @@ def pytest_runtest_makereport(item, call):
 @pytest.fixture
 def new_server(request):
     """Creates servers. Its arguments are the options, whether to load the plugin, and a folder.
-    When the test ends, each server shuts down. If the test passed, the shutdown must succeed.
-    Otherwise the server is killed and its folder is kept."""
+    When a test passes, each of its servers must shut down cleanly. Otherwise its servers are killed
+    and their folders are kept."""
     count = len(servers.made)
     yield servers.make
     servers.end(count, request.node.stash.get(ENDED, False))

@@ -263,7 +263,7 @@ def wait_until(condition, what: str, seconds: float = WAIT_SECONDS_MAX):
 def left_by_innodb(server, database: str) -> list:
     """Returns files of tables that InnoDB does not know. A kill during DROP can leave such a file
     (MDEV-25506), after which InnoDB cannot create a table with the same name."""
-    # listed first, because a table may be created meanwhile
+    # Listed first, because a table may be created meanwhile.
     files = list((server.data / database).glob("[!#]*.ibd"))
     known = {row[0] for row in server.sql("SELECT NAME FROM information_schema.INNODB_SYS_TABLES")}
     return [path for path in files if f"{database}/{path.stem}" not in known]

@@ -1,4 +1,4 @@
-"""Django: its own tests of models, queries, transactions, locks, constraints and migrations."""
+"""Runs Django's own tests of models, queries, transactions, locks, constraints and migrations."""
 
 import json
 

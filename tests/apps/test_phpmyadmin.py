@@ -36,7 +36,7 @@ def test_phpmyadmin(beside):
                                          server="1"))
                 assert "item" in text, (page, text[:500])
                 if page in COMPARED:
-                    # the text before contains port numbers
+                    # The text before contains port numbers.
                     found[page] = text.partition(" | phpMyAdmin ")[2]
             relations = site.get("index.php", route="/table/relation", db=sides.DATABASE,
                                  table="item", server="1")

@@ -1,7 +1,7 @@
 """Column types and their random values, as SQL text.
 
-Values come from small pools, so that duplicates, equal-but-different strings (case, accents,
-trailing spaces) and bounds turn up often.
+Values are drawn from small pools, so duplicates, strings that are equal but different (in case,
+accents or trailing spaces), and limits of the type are frequent.
 """
 
 # Without utf8mb4_uca1400_as_cs: with that collation the server's order of 'A' and 'ä' varies, even
@@ -34,7 +34,7 @@ class Column:
         self.type_text = type_text
         self.family = family            # integer, decimal, float, text, bytes, temporal, other
         self._literal = literal
-        # the maximum length of an index prefix in characters; 0 = no prefixes
+        # The maximum length of an index prefix in characters; 0 = no prefixes.
         self.prefix_max = prefix_max
         self.must_prefix = must_prefix  # blobs are indexed by prefix only
         self.indexable = indexable

@@ -242,7 +242,7 @@ class Fulltext(Stream):
         return Statement(f"REPLACE INTO {table.name} VALUES {rows}")
 
     def on_duplicate(self) -> Statement:
-        """INSERT .. ON DUPLICATE KEY UPDATE."""
+        """INSERT .. ON DUPLICATE KEY UPDATE of one row."""
         table = self.table()
         if not self.has_one_key(table):
             return self.insert()

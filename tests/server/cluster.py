@@ -1,18 +1,23 @@
-"""A cluster on this machine: a front with Spider, two shards, and of each a primary with a
-semi-synchronous replica. It repairs itself, by the rules of docs/users/scaling.md.
+"""A cluster on this machine: a front with Spider, and two shards, each of which has a primary and a
+semi-synchronous replica. The cluster repairs itself according to docs/users/scaling.md.
 
-  - The front has no rows. It reaches a shard at an address that leads to its primary, or nowhere: a
-    symlink to a socket here, a floating IP or a proxy elsewhere.
-  - A commit is acknowledged when the replica has it (AFTER_SYNC), and waits for ever otherwise.
-  - A replica is *in sync* once it had all that the primary had, while its acknowledgements counted.
-    It stays so until its process ends. Only such a one takes a primary's place.
-  - A primary that died without a replica in sync is started again: it has all that was
-    acknowledged.
-  - A dead primary that was replaced may have what nobody acknowledged. Started as a replica, the
-    server takes back what the engines had not committed (`init_rpl_role`). If its position is not
-    in the new primary's log even so, that one refuses it, and it is cloned anew.
-  - An address leads somewhere only while the replica is in sync, or is coming back with its data.
-    A clone is made while it leads nowhere, as commits that wait hold up a backup.
+  - The front stores no rows. It reaches a shard through an address that leads to the shard's
+    primary or nowhere. Here the address is a symlink to a socket. In production it is a floating IP
+    or a proxy.
+  - A commit is acknowledged once the replica has received it (AFTER_SYNC). Until then it waits
+    without limit.
+  - A replica is *in sync* once it has had all transactions of the primary while its
+    acknowledgements counted. It stays in sync until its process ends. Only a replica in sync may
+    replace the primary.
+  - If a primary dies without a replica in sync, it is restarted, because it has all acknowledged
+    transactions.
+  - A dead primary that was replaced may have transactions that were not acknowledged. When it is
+    started as a replica, the server rolls back transactions that the engines had not committed
+    (`init_rpl_role`). If its position is still not in the new primary's log, the new primary
+    refuses it, and it is cloned again.
+  - An address leads to a primary only while the replica is in sync, or is being restarted with its
+    data. While the replica is cloned, the address leads nowhere, because commits that wait for the
+    replica would delay the clone.
 """
 
 import os

@@ -394,7 +394,7 @@ def test_what_a_front_has_left_prepared_is_decided_by_its_notes(front_of_two, rn
                                                    "WHERE user = 'front'"), "the front's sessions")
         front.start()
         decided += decide(front, shards)
-        # the front remembers XIDs that it found prepared, and refuses to reuse them
+        # The front remembers XIDs that it found prepared, and refuses to reuse them.
         front.restart()
         acknowledged.update(*(pairer.acknowledged for pairer in pairers))
         found = [set(shard.sql("SELECT client, number FROM d.pair")) for shard in shards]

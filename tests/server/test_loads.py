@@ -61,7 +61,7 @@ class Loader(Client):
     def __init__(self, server, number: int, step: int):
         super().__init__(server, number)
         self.table, self.step = f"t{number}", step
-        # the acknowledged load, and the load being truncated
+        # The acknowledged load, and the load being truncated.
         self.filled, self.truncating = None, None
 
     def begin(self, cursor) -> None:

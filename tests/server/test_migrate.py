@@ -234,7 +234,7 @@ def kill_on_its_way(server, rng, arguments: list, wanted: set) -> bool:
         statuses = (0, 130, -signal.SIGKILL, -signal.SIGINT)
         assert (make_way(server, said) or program.returncode in statuses
                 or "KeyboardInterrupt" in said), said
-    # read first: a constraint dropped after this query is in the journal
+    # Read first: a constraint dropped after this query is in the journal.
     there = constraints(server)
     assert wanted <= there | in_journal(server), f"{kind} {arguments}: {said}"
     return is_early

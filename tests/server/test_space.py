@@ -69,7 +69,7 @@ def test_files_stay_small_while_keys_come_at_random(server, buffering):
     server.sql(f"SET GLOBAL cheetah_change_buffering = '{buffering}'")
     server.sql("CREATE TABLE d.t (g BINARY(16) PRIMARY KEY, a INT UNSIGNED, c VARCHAR(100), "
                "KEY (a)) ENGINE=CHEETAH")
-    # sizes of the files, and the live bytes at that time
+    # Sizes of the files, and the live bytes at that time.
     largest, started = [(0, 0)], time.monotonic()
 
     def look() -> None:

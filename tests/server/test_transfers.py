@@ -16,9 +16,9 @@ from servers import Client, check_table, kill_under
 
 CLIENTS = 8
 ROUNDS, SEED = 8, int(time.time())
-# the rounds are divided by this number, as each configuration of test_crash.py runs a part
+# The rounds are divided by this number, as each configuration of test_crash.py runs a part.
 KILLS_PER_ROUNDS = 4
-# the number of kills after which all rows are compared, not only changed ones
+# The number of kills after which all rows are compared, not only changed ones.
 WHOLE_EVERY = 25
 ROWS, LARGE_ROWS = 80_000, 1_600_000
 CACHE_BYTES, FILL_CACHE_BYTES, LARGE_TIMES_MIN = 8 << 20, 256 << 20, 20

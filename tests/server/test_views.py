@@ -11,7 +11,7 @@ from servers import Client, expect_nothing_without_process, Session, wait_until,
 
 @pytest.fixture
 def started(server) -> tuple:
-    """A server with a table, and three sessions."""
+    """A server with a table, and three sessions without autocommit."""
     server.sql("CREATE TABLE d.`t``x` (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH")
     server.sql("INSERT INTO d.`t``x` VALUES (1, 1), (2, 2), (3, 3)")
     return server, [Session(server, autocommit=False) for _ in range(3)]
@@ -83,7 +83,7 @@ class Visitor(Client):
 
 
 def test_views_are_read_while_connections_come_and_go(started):
-    """No query hangs or fails, and a user without the privilege sees no rows."""
+    """No query hangs or fails, and a user without the privilege PROCESS is refused."""
     server, (watcher, *_) = started
     until = time.monotonic() + 3
     with working([Visitor(server, number) for number in range(4)]):

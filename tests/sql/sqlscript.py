@@ -1,39 +1,35 @@
-"""The language of `tests/sql/*.sql`: plain SQL plus a few directives, read into a flat list of
-steps.
+"""The language of `tests/sql/*.sql`: SQL with directives, parsed into a flat list of steps.
 
 A statement ends with `;` at the end of a line. A line that starts with `-- ` or `#` is a comment.
 Directives:
 
-    --! connection NAME            go on with this connection (opened when first named; `default` is
-                                   the first)
-    --! disconnect NAME            close it
-    --! send                       the next statement does not wait for its answer ..
-    --! reap                       .. which is taken here, on the connection that sent it
+    --! connection NAME            switch to this connection, and open it on first use (`default` is
+                                   the initial one)
+    --! disconnect NAME            close the connection
+    --! send                       do not wait for the answer of the next statement
+    --! reap                       wait for the answer of the statement sent on this connection
     --! wait QUERY                 repeat until the query's first column is not 0 (at most 30 s)
-    --! error NUMBER               the next statement fails like that on the reference engine
-                                   (obligatory for the errors
-                                   a slip of the pen gives: syntax, unknown table, column, routine,
-                                   variable)
+    --! error NUMBER               the next statement fails with this error on the reference engine
+                                   (required for errors that a typing mistake causes: syntax,
+                                   unknown table, column, routine or variable)
     --! columns NAME,NAME          compare only these columns of the next statement's result
     --! unordered | ordered        compare the next result as a set | in order (default: in order
-                                   when it says ORDER BY,
-                                   SHOW, HANDLER, EXPLAIN, CHECK or CALL)
-    --! ignore                     run the next statement on both sides, compare only whether and
-                                   how it failed
-    --! any                        run the next statement on both sides, compare nothing
+                                   for ORDER BY, SHOW, HANDLER, EXPLAIN, CHECK or CALL)
+    --! ignore                     run the next statement on both sides, and compare only whether
+                                   and how it failed
+    --! any                        run the next statement on both sides, and compare nothing
     --! numbers                    compare the numbers of the next statement's errors and warnings,
                                    not their wording
     --! delimiter WORD             statements end with this word
     --! restart | kill             stop the server (or kill -9) and start it
-    --! shell NAME                 run a step that cannot be SQL (see `sqlshell.py`)
-    --! sample N                   of the next loop take only every Nth row, unless the runner is
-                                   told --all
-    --! for QUERY / --! end        repeat for each row of the query, with $1, $2 .. standing for its
-                                   columns
-    --! cheetah-only / --! end     run on Cheetah alone; the output must equal that in NAME.expected
-    --! innodb-only / --! end      run on InnoDB alone, where the two have to go different ways
+    --! shell NAME                 run a step that is not SQL (see `sqlshell.py`)
+    --! sample N                   use only every Nth row in the next loop, unless the runner has
+                                   the option --all
+    --! for QUERY / --! end        repeat for each row of the query, where $1, $2 .. are its columns
+    --! cheetah-only / --! end     run only on Cheetah; the output must equal that in NAME.expected
+    --! innodb-only / --! end      run only on InnoDB, where the engines need different statements
 
-In statements $ENGINE is the engine under test, $DB the database, $ID(NAME) a connection's number,
+In statements $ENGINE is the engine under test, $DB the database, $ID(NAME) a connection's ID, and
 $FOLDER a scratch folder.
 """
 

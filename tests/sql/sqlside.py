@@ -172,7 +172,7 @@ class Sent(threading.Thread):
             self.failure = failure
 
     def result(self) -> tuple:
-        """What the statement did; Lost when the server went away."""
+        """Returns the outcome of the statement. Raises Lost if the server is gone."""
         self.join(150)
         if self.failure:
             raise self.failure
@@ -180,22 +180,23 @@ class Sent(threading.Thread):
 
 
 def drop_databases(server) -> None:
-    """Drop every database that a script made."""
+    """Drops all databases that a script created."""
     for (name,) in server.sql("SHOW DATABASES LIKE 'sqltest%'"):
         server.sql(f"DROP DATABASE `{name.replace('`', '``')}`")
 
 
 def ask(connection, text: str) -> tuple:
-    """Run one statement: (error number, message, result sets, affected, info, warnings)."""
+    """Runs one statement and returns the error number, the message, the result sets, the affected
+    rows, the info text and the warnings."""
     import pymysql
     cursor = connection.cursor()
     error, message, results, affected, info, warned = 0, "", [], 0, "", 0
     try:
         affected = cursor.execute(text)
         while True:
-            # PyMySQL shows neither the info text nor the warning count otherwise
+            # otherwise PyMySQL provides neither the info text nor the warning count
             result = cursor._result
-            # The text still has its length in front.
+            # The text is still preceded by its length.
             info, warned = shown((result.message or b"")[1:]), result.warning_count or 0
             if cursor.description:
                 results.append(([shown(column[0]) for column in cursor.description],
@@ -214,7 +215,7 @@ def ask(connection, text: str) -> tuple:
 
 
 def warnings_of(connection) -> list:
-    """SHOW WARNINGS as (level, number, message)."""
+    """Returns SHOW WARNINGS as (level, number, message)."""
     import pymysql
     try:
         with connection.cursor() as cursor:

@@ -26,7 +26,7 @@ OF_SERVER = ["mariadb-server", "mariadb-server-core", "mariadb-client", "mariadb
              "mariadb-common", "libmariadb3", "mariadb-backup"]
 HEADERS = ["libmariadb-dev", "libmariadbd-dev"]
 OTHERS = ["g++", "procps", "python3"]
-# in the archive with its dependencies, but not installed in the machine
+# In the archive with its dependencies, but not installed in the machine.
 UNATTENDED = "unattended-upgrades"
 # The fields of Debian's release file that the settings of unattended-upgrades check.
 RELEASE_FILE = ("Origin: Debian\nLabel: Debian-Security\nSuite: stable-security\n"
@@ -75,7 +75,7 @@ def ensure() -> None:
     ours, other = versions()
     marker = PLACE / "made"
     wanted = repr((ours, other, OF_SERVER, HEADERS, OTHERS, SETTINGS, UNATTENDED, RELEASE_FILE))
-    # retry packages that could not be fetched
+    # Retry packages that could not be fetched.
     is_whole = not (ARCHIVE / "unattended/missing").exists()
     if is_whole and marker.exists() and marker.read_text() == wanted:
         return
@@ -169,7 +169,7 @@ def make_base(source: apt.Archive, ours: str) -> None:
     for file in source.sources.iterdir():
         shutil.copy(file, fresh / "etc/apt/sources.list.d")
     shutil.copy("/etc/resolv.conf", fresh / "etc/resolv.conf")
-    # prevents starts of services
+    # Prevents starts of services.
     (fresh / "usr/sbin/policy-rc.d").write_text("#!/bin/sh\nexit 101\n")
     (fresh / "usr/sbin/policy-rc.d").chmod(0o755)
     inside = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-ec",
@@ -179,10 +179,10 @@ def make_base(source: apt.Archive, ours: str) -> None:
          *(f"{name}={ours}" for name in OF_SERVER), *OTHERS])
     fetch_unattended(fresh, inside)
     (fresh / "usr/sbin/policy-rc.d").write_text("#!/bin/sh\nexit 0\n")   # allows starts of services
-    # would send the log to syslog
+    # Would send the log to syslog.
     (fresh / "etc/mysql/mariadb.conf.d/50-mysqld_safe.cnf").unlink()
     (fresh / "etc/mysql/mariadb.conf.d/90-tests.cnf").write_text(SETTINGS)
-    # limits the wait for a failing start
+    # Limits the wait for a failing start.
     (fresh / "etc/default/mariadb").write_text("MYSQLD_STARTUP_TIMEOUT=10\n")
     shutil.rmtree(fresh / "var/cache/apt/archives")
     (fresh / "var/cache/apt/archives/partial").mkdir(parents=True)

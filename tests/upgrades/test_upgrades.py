@@ -136,7 +136,7 @@ def test_a_server_and_an_engine_with_its_plugin_in_one_run(
     """The new engine has no plugin for the old server. In either order of unpacking, a plugin
     exists at each moment, and the server's package starts the server once its plugin exists."""
     later = machines.later(ours, "later")
-    # so that the engine is unpacked after it
+    # This makes apt unpack the engine after the server.
     breaks = f"{CORE} (<< {later})" if first == CORE else ""
     shop.add(machines.changed(engine, tmp_path / "newer.deb", servers=[later], version="0.9",
                               breaks=breaks))
@@ -478,7 +478,7 @@ def test_unattended_upgrades_that_have_not_been_told_are_refused(unattended, our
     log_of_dpkg = "/var/log/unattended-upgrades/unattended-upgrades-dpkg.log"
     assert "this run of apt is refused" in unattended.run(f"cat {log_of_dpkg}")
     assert unattended.version(CORE) == ours
-    # aa-tool may be upgraded before or after the server
+    # aa-tool may be upgraded before or after the server.
     assert unattended.version("zz-tool") == "1"
     assert_tables(unattended)
     unattended.run("apt-get update")

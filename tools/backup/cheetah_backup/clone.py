@@ -102,7 +102,7 @@ class Data:
 
     def may_move(self, there) -> bool:
         """Returns whether the file itself can be moved to the clone. A file with a second name is
-        shared with the server and must keep its owner."""
+        shared with the server, so its owner cannot be changed."""
         of_owner = (there.st_uid, there.st_gid) == (self.owner.st_uid, self.owner.st_gid)
         return there.st_nlink == 1 or (of_owner and not self.copies)
 

@@ -19,7 +19,8 @@ import subprocess
 import time
 
 MESSAGE_BYTES_MAX = 1 << 16
-# The message after commits are blocked, and the message two before the check.
+# The message after commits are blocked, and the second-to-last message before the program wakes the
+# thread.
 BLOCKED, NEAR = b"Acquired locks for BACKUP STAGE BLOCK_COMMIT", b"Flushed Logs"
 HELD_SECONDS = 0.02
 
