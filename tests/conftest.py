@@ -1,7 +1,7 @@
 """Fixtures and options for all Python tests: `python3 tools/cheetah.py pytest FOLDER [NAME ..]
 [OPTION ..]`.
 
-A word that is no path selects tests by part of their names (`tpcc`, `space.files_stay`). A path
+A word that is not a path selects tests by part of their names (`tpcc`, `space.files_stay`). A path
 inside FOLDER replaces FOLDER. All other arguments are passed to pytest.
 """
 

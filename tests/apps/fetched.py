@@ -30,7 +30,7 @@ def debian(name: str, packages: list, programs: list) -> Path:
 
 
 def unpack(packages: list, programs: list, root: Path) -> None:
-    """Downloads and unpacks the packages. Raises Failure when a package cannot be fetched."""
+    """Downloads and unpacks the packages. Raises Failure if a package cannot be fetched."""
     step("downloading " + " ".join(packages))
     debs = root.with_suffix(".debs")
     shutil.rmtree(debs, ignore_errors=True)

@@ -12,8 +12,8 @@ SEED, VOCABULARY, WORDS_OF_A_PAGE = 5, 20000, 2500
 
 
 def pages(server, count: int) -> list:
-    """Returns `count` pairs of (title, text). They come from the data sets, which are loaded into
-    the server, or are generated if a data set is missing."""
+    """Returns `count` pairs of (title, text). They are read from the data sets, which are loaded
+    into the server. If a data set is missing, all pages are generated."""
     found = {}
     for name in SETS:
         file = shared_data() / f"{name}.sql.zst"

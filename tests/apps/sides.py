@@ -122,7 +122,7 @@ class Side:
 
 
 def compared(what: str, first: dict, second: dict) -> None:
-    """Fails when the outcomes of the two sides differ, and prints the differences."""
+    """Fails if the outcomes of the two sides differ, and prints the differences."""
     differing = [key for key in {**first, **second} if first.get(key) != second.get(key)]
     for key in differing:
         one, other = first.get(key), second.get(key)

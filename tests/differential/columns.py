@@ -182,12 +182,12 @@ def left_out(type_text: str) -> dict:
     """Returns letters that the server orders inconsistently in any engine, each with its
     substitute. With these letters, the rows found would depend on the plan.
 
-    For a CHAR whose collation counts trailing spaces, the server compares '' before a tab but pads
-    keys after this comparison. In such a collation A and Ä are equal, but the server sorts the
-    two-byte letter first because fewer spaces follow it. In cp1250_czech_cs '' and ' ' are equal
-    but have different sort keys, so a sort with LIMIT returns another order than one without. Also,
-    a sort places '' after a tab, as for padded values, while an index of any engine places ''
-    before the tab.
+    For a CHAR with a NOPAD collation, the server's comparison places '' before a tab, but its
+    padded keys place '' after the tab. In such a collation A and Ä are equal, but the server sorts
+    the two-byte letter first because fewer spaces follow it. In cp1250_czech_cs '' and ' ' are
+    equal but have different sort keys, so a sort with LIMIT returns another order than one without.
+    Also, in this collation a sort places '' after a tab, as for padded values, while an index of
+    any engine places '' before the tab.
     """
     if "czech_cs" in type_text:
         return str.maketrans(dict.fromkeys(" \t\n", "-"))

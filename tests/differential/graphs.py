@@ -71,12 +71,12 @@ class Graph(Stream):
         own, columns = rng.choice([("a", "id"), ("b", "id"), ("of", "code"), ("b, a", "b, a"),
                                    ("a", "b")])
         child = self.table()
-        # For a table that refers to itself by another index than the primary key, whether a row
-        # finds itself depends on the order of the indexes.
+        # If a table refers to itself through an index other than the primary key, the order of the
+        # indexes determines whether a row finds itself.
         parent = (self.table() if columns == "id"
                   else rng.choice([node for node in self.tables if node is not child]))
-        # If two constraints are the same, InnoDB checks one of them in the middle of the other's
-        # action.
+        # If two constraints have the same columns, InnoDB checks one of them in the middle of the
+        # other's action.
         tie = (child, own, parent, columns)
         actions = rng.choice(REFUSALS if self.has_circles else ACTIONS)
         if (tie in self.ties or self.disturbs({**self.ties, tie: actions})
@@ -91,10 +91,10 @@ class Graph(Stream):
                          f"{parent.name} ({columns}){actions}{how}", apply=self.end)
 
     def disturbs(self, ties: dict) -> bool:
-        """Returns whether one statement may delete two parents of a row while one constraint's
-        action changes a column in the index of the other constraint. InnoDB then looks up the other
-        parent again, and the order of constraints decides whether that parent was already deleted
-        (docs/users/limits.md)."""
+        """Returns whether a row may lose two parents in one statement while the action of one
+        constraint changes a column in the index of the other constraint. InnoDB then looks up the
+        other parent again, and the order of constraints decides whether that parent was already
+        deleted (docs/users/limits.md)."""
         if not self.BESIDE_INNODB:
             return False
         numbers = [(tie, actions) for tie, actions in ties.items() if tie[1] != "of"]

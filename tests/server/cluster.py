@@ -53,7 +53,7 @@ ACCOUNTS = [*ACCOUNT, "CREATE USER front@localhost IDENTIFIED BY 'front'", "CREA
             "GRANT SELECT, INSERT, UPDATE, DELETE ON d.* TO front@localhost"]
 LINK = ("CREATE SERVER shard{0} FOREIGN DATA WRAPPER mysql OPTIONS (HOST 'localhost', "
         "SOCKET '{1}', USER 'front', PASSWORD 'front', DATABASE 'd')")
-TAKEN_BACK = b"Successfully truncated binlog"   # this text is in the error log
+TAKEN_BACK = b"Successfully truncated binlog"   # a line of the error log
 # Errors of a replica whose data differ from the primary's data at its position.
 DIVERGED = (1236, 1062, 1032, 1950)
 # On a busy machine a start may take half a minute.

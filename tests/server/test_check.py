@@ -35,8 +35,8 @@ class Writer(Client):
 
 
 def test_check_in_a_loop_beside_writers_and_indexes_that_come_finds_nothing(server):
-    """Meanwhile writers insert, update keys, delete and roll back, and indexes are added and
-    dropped."""
+    """CHECK TABLE runs in a loop while writers insert, update keys, delete and roll back, and while
+    indexes are added and dropped."""
     server.sql("CREATE TABLE t (id INT PRIMARY KEY, a INT, b VARCHAR(40), w TEXT, KEY (a), "
                "UNIQUE (b), FULLTEXT (w)) ENGINE=CHEETAH", "d")
     server.sql("INSERT INTO t SELECT seq, seq MOD 100, CONCAT('b', seq), "

@@ -22,7 +22,8 @@ READING_SECONDS_MAX = 0.1  # the maximum wait of a session before it reads
 SESSIONS = 3              # the number of sessions that share a snapshot
 OPTIONS = {"log_bin": "binlog", "server_id": 1, "binlog_format": "ROW", "sync_binlog": 0,
            "loose_cheetah_flush_log_at_trx_commit": 2, "loose_cheetah_buffer_pool_size": "64M"}
-# The definition changed, the table was dropped after it was listed, or there is a deadlock.
+# Errors if the definition changed, the table was dropped after it was listed, or there is a
+# deadlock.
 REFUSED = {1412, 1146, 1213}
 GONE = {1146, 1213}
 # Tables that never have partitions. HANDLER cannot read partitioned tables.
@@ -49,7 +50,7 @@ class Changing(Client):
 
 
 class Passing(Client):
-    """Statements with their own snapshot. They may find a table missing but never too new for the
+    """Statements with their own snapshot. A table may be missing, but is never too new for the
     snapshot."""
 
     refusals = GONE

@@ -265,8 +265,8 @@ class Checker(Client):
 
 @pytest.mark.parametrize("how", ["ADD x INT, ALGORITHM = COPY", "ALGORITHM = INPLACE"])
 def test_children_come_back_when_a_rename_fails_at_its_triggers(server, how):
-    """Triggers are the last step of ALTER TABLE .. RENAME. If it fails, the server reverts the
-    renames."""
+    """The last step of ALTER TABLE .. RENAME renames the triggers. If it fails, the server reverts
+    the renames."""
     server.sql("CREATE DATABASE fk")
     server.sql("CREATE TABLE p (id INT PRIMARY KEY, up INT, "
                "CONSTRAINT own FOREIGN KEY (up) REFERENCES p (id)) ENGINE=CHEETAH", "fk")

@@ -1,8 +1,8 @@
 """Fills a file system. Each way to free space works, and the space is available within seconds.
 
 The file system holds the full data folder, as on most servers, including the binary log, the
-definitions and the server's own tables. The file system reserves no space for root, as whom the
-server in these tests may run.
+definitions and the server's own tables. The file system reserves no space for root, because the
+server in these tests may run as root.
 """
 
 import os

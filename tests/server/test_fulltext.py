@@ -5,8 +5,8 @@ import pytest
 from servers import Client, check_table, kill_under
 from test_replication import catch_up, replicated
 
-# Words of equal length that are not substrings of two adjacent words, so LIKE finds only full
-# words.
+# Words of equal length, none of which occurs across the boundary of two others, so LIKE finds only
+# full words.
 WORDS = [f"word{letter}{letter}" for letter in "abcdefghij"]
 KILLS_MAX = 4
 WRITERS = 3
@@ -105,8 +105,8 @@ def test_words_fit_their_rows_after_kills(server, rng, rounds):
 
 @pytest.mark.parametrize("binlog_format", ["ROW", "STATEMENT"])
 def test_a_replica_finds_the_same(new_server, rng, binlog_format):
-    """The binary log does not contain words. The replica derives them from its rows. One connection
-    runs all statements, because searches do not lock gaps."""
+    """The binary log does not contain the index's words, so the replica derives them from its rows.
+    One connection runs all statements, because searches do not lock gaps."""
     primary, replica = replicated(new_server, "optimistic", binlog_format=binlog_format)
     for statement in TABLES:
         primary.sql(statement, "d")

@@ -79,7 +79,7 @@ class Loader(Client):
 
 
 def truncate_as_the_server_did(server, replica, loader) -> None:
-    """Repeats a TRUNCATE on the replica that the binary log lacks. The server logs TRUNCATE after
+    """Repeats on the replica a TRUNCATE that the binary log lacks. The server logs TRUNCATE after
     the engine has executed it, and a kill may occur in between (with InnoDB, too). Then the table
     is empty, but the log still has the rows of the previous load. Any other difference is kept."""
     before = loader.truncating

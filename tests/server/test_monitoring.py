@@ -9,8 +9,8 @@ from cheetah_tools.paths import PROJECT
 from servers import Client, expect_nothing_without_process, wait_until, working
 from stalls import StalledDisk, busy
 
-# A log and a memory limit that a few statements fill. The engine does not sleep for waits shorter
-# than this.
+# A few statements fill this log and this memory limit. The engine does not sleep for waits shorter
+# than `WARNING_S`.
 WARNING_S = 0.0005
 OPTIONS = {"loose_cheetah_buffer_pool_size": "8M", "loose_cheetah_log_file_size": "1M",
            "loose_cheetah_log_size_max": "8M", "loose_cheetah_stall_warning": WARNING_S,

@@ -33,9 +33,9 @@ def file_bytes(server) -> int:
 
 
 def test_space_comes_back_by_itself(new_server, large):
-    """Space is freed after deleting rows throughout a table, an index, and all rows. With --large,
-    also after deleting the end of a table and a table. Each case has its own server, because the
-    test waits for all of them at the same time."""
+    """Space is freed after rows throughout a table are deleted, an index is dropped, or a table is
+    truncated. --large also deletes the end of a table and drops a table. Each case has its own
+    server, because the test waits for all of them at the same time."""
     rows = LARGE_ROWS if large else ROWS
     statements = [("DELETE FROM t WHERE id % 5 <> 0", LEFT_MAX),
                   ("ALTER TABLE t DROP INDEX g", 0.8), ("TRUNCATE TABLE t", LEFT_MAX / 2)]

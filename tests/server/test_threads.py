@@ -11,7 +11,7 @@ WAITERS = 12
 # time out. Both exceed the test's own timeout.
 STALL_MS, LOCK_SECONDS = 240_000, 180
 END_SECONDS_MAX = 120   # usually tenths of a second
-# An idle engine wakes one thread a second. Meanwhile a checkpoint may become due.
+# An idle engine wakes one thread a second. A checkpoint may become due meanwhile and wake more.
 IDLE_SECONDS, WAKES_A_SECOND_MAX = 4, 5
 REST_SECONDS_MAX = 60
 OPTIONS = {"thread_handling": "pool-of-threads", "thread_pool_size": 1,

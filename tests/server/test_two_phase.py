@@ -157,10 +157,9 @@ def commits_in(content: bytes) -> int:
 
 @pytest.mark.options(binlog.OPTIONS)
 def test_recovery_asks_the_binlog(server):
-    """Three transactions are stopped between two steps of their commit, because a semi-synchronous
-    master waits for a replica that does not exist after it has synced the binary log. The first two
-    are in the binary log, so recovery commits them. The third is only prepared and is rolled
-    back."""
+    """After it has synced the binary log, a semi-synchronous master waits for a replica, which does
+    not exist here. So three transactions stop between two steps of their commit. The first two are
+    in the binary log, and recovery commits them. The third is only prepared and is rolled back."""
     for number in range(3):
         create_pair(server, number)
     for text in ("wait_point = 'AFTER_SYNC'", "timeout = 600000", "enabled = 1"):
@@ -174,9 +173,9 @@ def test_recovery_asks_the_binlog(server):
                    "the transaction was not prepared")
         assert server.status("Cheetah_prepares") == number + 1, "another one was prepared"
         if number < 2:
-            # Waits until the transaction has stopped. Then it blocks all later access to the binary
-            # log, so the server cannot be queried for the log's state. The third transaction waits
-            # for the second.
+            # Wait until the transaction has stopped. A stopped transaction blocks all later access
+            # to the binary log, so the server cannot be queried for the log's state. The third
+            # transaction waits for the second.
             wait_until(lambda: commits_in(newest_binlog(server)) == before + number + 1,
                        "the transaction did not come into the binary log")
     assert server.status("Cheetah_transactions_prepared") == 3, "a transaction has not stood still"

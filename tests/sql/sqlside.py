@@ -16,7 +16,7 @@ SETTINGS = [
     "SET innodb_strict_mode = 1", "SET lock_wait_timeout = 20", "SET innodb_lock_wait_timeout = 20"]
 WAIT_SECONDS = 30
 # Statements whose row counts depend on whether the engine copies the table or changes it in place.
-# This may differ.
+# The engines may differ in this choice.
 COPIES = re.compile(r"^\s*(ALTER|CREATE\s+(UNIQUE\s+)?INDEX|DROP\s+INDEX)\b", re.I)
 LOST_CONNECTION = {0, 2006, 2013}
 DEFINITION_CHANGED, INSUFFICIENT_HISTORY = 1412, 159
@@ -194,7 +194,7 @@ def ask(connection, text: str) -> tuple:
     try:
         affected = cursor.execute(text)
         while True:
-            # otherwise PyMySQL provides neither the info text nor the warning count
+            # PyMySQL's public API has neither the info text nor the warning count.
             result = cursor._result
             # The text is still preceded by its length.
             info, warned = shown((result.message or b"")[1:]), result.warning_count or 0

@@ -290,8 +290,8 @@ def test_an_engine_without_a_plugin_for_the_server(shop, engine, ours, tmp_path)
 
 @pytest.mark.parametrize("has_plugin", [True, False], ids=["with", "without"])
 def test_a_server_that_starts_in_the_middle_of_an_upgrade(shop, engine, ours, tmp_path, has_plugin):
-    """The server restarts between dpkg's unpack and configure steps, and while building a plugin
-    fails. A plugin exists at each moment."""
+    """The server restarts between dpkg's unpack and configure steps, and also while the build of a
+    plugin fails. A plugin exists at each moment."""
     servers = [ours if has_plugin else ours + ".9"]
     newer = machines.changed(engine, tmp_path / "newer.deb", version="0.9", servers=servers)
     shutil.copy(newer, shop.inside("/root"))
@@ -339,7 +339,8 @@ def test_a_first_installation_without_a_plugin(machine, engine, other):
 
 
 def test_an_older_engine(shop, engine, ours, tmp_path):
-    """An older engine can use the tables, but leaves data with unknown features unchanged."""
+    """An older engine can use the tables. If a later engine has added an unknown feature, the older
+    engine does not start and changes nothing."""
     older = machines.changed(engine, tmp_path / "older.deb", servers=[ours], version="0.0.9")
     said = shop.install(older)
     assert "0.0.9 is older than" in said

@@ -117,7 +117,7 @@ def clone(source: Path, target: Path) -> bool:
 
 
 def sync_file(place: Path) -> None:
-    """Makes the content of a file durable that another program wrote."""
+    """Syncs the content of a file that another program wrote."""
     with open(place, "rb") as file:
         write_out(file)
         os.fsync(file.fileno())
@@ -158,7 +158,7 @@ def sync_tree(folder: Path) -> None:
 
 
 def sync_files(top: Path) -> None:
-    """Makes the content of a file durable, or of all files in a folder and its subfolders."""
+    """Syncs the content of a file, or of all files in a folder and its subfolders."""
     for place in [top, *top.rglob("*")]:
         if place.is_file():
             sync_file(place)

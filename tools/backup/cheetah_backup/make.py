@@ -171,8 +171,8 @@ class Making:
         self.files.append(File(path, there.st_size, digest, there.st_ino, there.st_mtime_ns))
 
     def take_rest(self, rest: Path) -> None:
-        """Adds mariadb-backup's files. If the target is a folder, they are already in place but not
-        durable."""
+        """Adds mariadb-backup's files. If the target is a folder, the files are already in place
+        but not durable."""
         places = sorted(place for place in rest.rglob("*") if place.is_file())
         total = sum(place.stat().st_size for place in places)
         progress = Progress("the other engines' files", total)

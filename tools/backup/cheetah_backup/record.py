@@ -1,6 +1,6 @@
 """The record of a backup: the file BACKUP in its folder, which is written last.
 
-A folder without a record is no backup. The record lists all other files with their lengths and
+A folder without a record is not a backup. The record lists all other files with their lengths and
 digests, and contains a digest of itself. Verification therefore finds missing, truncated and
 changed files.
 """

@@ -8,7 +8,7 @@ from cheetah_client.say import Failure, line
 
 MANIFEST, TITLE, VERSION = "MANIFEST", "cheetah snapshot ", 1
 CONTROL = "CONTROL"
-# These files are removed first. The server removes an incomplete snapshot when it starts.
+# These files are taken and removed first. The server removes an incomplete snapshot when it starts.
 FIRST = (MANIFEST, CONTROL)
 PREFIX = "cheetah-backup-"   # the prefix of directories that only this program creates
 
