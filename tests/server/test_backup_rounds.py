@@ -2,8 +2,9 @@
 complete backup restores exactly the state at its binary log position, and replay continues to any
 later transaction.
 
-A second server, the witness, executes the binary log from its beginning up to each position. `make
-servertests ARGS="backup_rounds --rounds 200"` runs 200 rounds.
+A second server, the witness, executes the binary log from its beginning up to each position.
+
+`make servertests ARGS="backup_rounds --rounds 200"` runs 200 rounds.
 """
 
 import shutil
