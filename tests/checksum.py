@@ -1,8 +1,9 @@
-"""Damage to the engine's files, and their checksum, for tests that damage or change these."""
+"""Checksums of the engine's files, and damage to these files, for tests that modify them."""
 
 
 def crc32c(content: bytes) -> int:
-    """The checksum of the files (Castagnoli's polynomial, reflected)."""
+    """Returns the CRC-32C checksum (Castagnoli's polynomial, reflected) that the engine's files
+    use."""
     crc = 0xFFFFFFFF
     for byte in content:
         crc ^= byte
@@ -12,7 +13,7 @@ def crc32c(content: bytes) -> int:
 
 
 def damage(place, offset: int, count: int = 64) -> None:
-    """Invert bytes of a file."""
+    """Flips bits in `count` bytes of a file."""
     with open(place, "r+b") as handle:
         handle.seek(offset)
         old = handle.read(count)

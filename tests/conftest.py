@@ -1,7 +1,8 @@
-"""What all tests in Python share: `python3 tools/cheetah.py pytest FOLDER [NAME ..] [OPTION ..]`.
+"""Fixtures and options for all Python tests: `python3 tools/cheetah.py pytest FOLDER [NAME ..]
+[OPTION ..]`.
 
-A word that is no path chooses tests by a part of their names (`tpcc`, `space.files_stay`); a path
-inside the folder takes its place; all else is pytest's own.
+A word that is not a path selects tests by part of their names (`tpcc`, `space.files_stay`). A path
+inside FOLDER replaces FOLDER. All other arguments are passed to pytest.
 """
 
 import random
@@ -13,20 +14,20 @@ import pytest
 import servers
 
 ROUNDS = 12
-ENDED = pytest.StashKey[bool]()   # by itself, and without a failure
+ENDED = pytest.StashKey[bool]()   # true if the test passed
 
 
 def pytest_addoption(parser):
-    """The options of our tests."""
+    """Adds the options of this project's tests."""
     parser.addoption("--seed", type=int, help="of random tests")
     parser.addoption("--rounds", type=int, help="kills and the like")
     parser.addoption("--large", action="store_true", help="the full size of large tests")
 
 
 def pytest_configure(config):
-    """Take words as names of tests, and a request to end as Ctrl-C, so that servers are stopped.
-    Whoever began the tests in a shell's background has had Ctrl-C ignored: not in what they start.
-    """
+    """Interprets words as test names, and handles a termination signal like Ctrl-C so that servers
+    are stopped. Tests started in a shell's background inherit an ignored Ctrl-C. With the handler,
+    the tests and the programs they start no longer ignore it."""
     for end in (signal.SIGTERM, signal.SIGINT):
         signal.signal(end, signal.default_int_handler)
     words = [word for word in config.args if not place(word).exists()]
@@ -39,13 +40,14 @@ def pytest_configure(config):
 
 
 def place(word: str) -> Path:
-    """The path in an argument."""
+    """Returns the path in an argument."""
     return Path(word.split("::")[0]).resolve()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
-    """Beside a failure: how to repeat it, and the ends of the servers' logs."""
+    """Adds to a failure report the command that repeats the test and the ends of the servers'
+    logs."""
     report = yield
     if call.when == "call":
         item.stash[ENDED] = not report.failed
@@ -59,8 +61,9 @@ def pytest_runtest_makereport(item, call):
 
 @pytest.fixture
 def new_server(request):
-    """Makes servers: options, whether with the plugin, a folder. They end with the test: by a
-    shutdown that must succeed if it has passed; otherwise at once, and their folders stay."""
+    """Creates servers. Its arguments are the options, whether to load the plugin, and a folder.
+    When a test passes, each of its servers must shut down cleanly. Otherwise its servers are killed
+    and their folders are kept."""
     count = len(servers.made)
     yield servers.make
     servers.end(count, request.node.stash.get(ENDED, False))
@@ -68,8 +71,8 @@ def new_server(request):
 
 @pytest.fixture
 def server(new_server, request):
-    """A started server with an empty database `d`; it ends with the test. Options are the module's
-    OPTIONS and those of `@pytest.mark.options({..}, large={..})`."""
+    """A started server with an empty database `d`, stopped at the end of the test. Its options are
+    the module's OPTIONS and those of `@pytest.mark.options({..}, large={..})`."""
     options = dict(getattr(request.module, "OPTIONS", {}))
     for mark in request.node.iter_markers("options"):
         options |= mark.args[0] | (mark.kwargs.get("large", {})
@@ -79,7 +82,7 @@ def server(new_server, request):
 
 @pytest.fixture(scope="module")
 def module_server(request):
-    """One started server for all tests of a module, with its OPTIONS. Tests use `pair`."""
+    """One started server for all tests of a module, with the module's OPTIONS. Tests use `pair`."""
     count = len(servers.made)
     made = servers.make(getattr(request.module, "OPTIONS", None))
     made.start()
@@ -89,7 +92,7 @@ def module_server(request):
 
 @pytest.fixture
 def pair(module_server):
-    """A server with InnoDB and CHEETAH; started again if a test before has ended it."""
+    """A server with InnoDB and CHEETAH, restarted if an earlier test stopped it."""
     if module_server.process is None or module_server.died():
         module_server.process = None
         module_server.start()
@@ -99,18 +102,18 @@ def pair(module_server):
 
 @pytest.fixture
 def rng(request):
-    """Random numbers of this test, from --seed, or the module's SEED."""
+    """The test's random number generator, seeded from --seed or the module's SEED."""
     return random.Random(f"{seed_of(request.node)}/{request.node.name}")
 
 
 def seed_of(item) -> int:
-    """Where a test's random numbers begin."""
+    """Returns the seed of a test's random numbers."""
     return item.config.option.seed or getattr(item.module, "SEED", 1)
 
 
 @pytest.fixture
 def rounds(request):
-    """--rounds, or the module's ROUNDS."""
+    """The value of --rounds, or the module's ROUNDS."""
     return request.config.option.rounds or getattr(request.module, "ROUNDS", ROUNDS)
 
 

@@ -1,4 +1,4 @@
-"""Private servers in tests: how they are made, crashed and waited for."""
+"""Private servers for tests: functions that create, crash and wait for servers."""
 
 import contextlib
 import itertools
@@ -17,19 +17,20 @@ from cheetah_tools.server import PrivateServer, scratch
 OPTIONS = {"innodb_buffer_pool_size": "16M", "innodb_log_file_size": "8M",
            "loose_cheetah_buffer_pool_size": "16M", "loose_cheetah_log_file_size": "4M",
            "loose_cheetah_log_size_max": "32M"}
-# Ends only a test that would never end: a wait this long on a busy machine is right.
+# Ends tests that would otherwise never end. Long waits are normal on a busy machine.
 WAIT_SECONDS_MAX = 60
-CLIENT_SECONDS_MAX = 120   # for the work that a client is at
+CLIENT_SECONDS_MAX = 120   # the maximum time for a client to finish its current work
 
-# Each process begins somewhere else.
+# Each process starts at a different port.
 PORTS = iter(range(10_000 + os.getpid() % 500 * 30, 32_000))
 
-made = []   # the servers of running tests, whose logs are shown beside a failure
+made = []   # the servers of running tests; a failure report shows their logs
 numbers = itertools.count()
 
 
 def make(options: dict = None, plugin: bool = True, folder=None) -> PrivateServer:
-    """A server, not started yet, with small pools and logs unless `options` say otherwise."""
+    """Returns a server that is not started yet, with small pools and logs unless `options` override
+    them."""
     server = PrivateServer(folder or scratch(f"server-{next(numbers)}"),
                            {**OPTIONS, **(options or {})}, plugin)
     made.append(server)
@@ -37,15 +38,15 @@ def make(options: dict = None, plugin: bool = True, folder=None) -> PrivateServe
 
 
 def begun(server: PrivateServer) -> PrivateServer:
-    """Started, with an empty database `d`."""
+    """Starts the server and creates an empty database `d`."""
     server.start()
     server.sql("CREATE DATABASE d")
     return server
 
 
 def end(count: int, passed: bool) -> None:
-    """End all servers but the first `count`: with a shutdown that succeeds if the test has
-    `passed`, whose data is removed then; otherwise at once."""
+    """Stops all servers except the first `count`. If the test passed, each server must shut down
+    cleanly and its data is deleted. Otherwise the servers are killed."""
     ending, made[count:] = made[count:], []
     try:
         for server in ending[::-1] if passed else []:
@@ -58,9 +59,9 @@ def end(count: int, passed: bool) -> None:
 
 
 class Client(threading.Thread):
-    """A connection that calls `work` until `stopping` is set or the server is gone; afterwards
-    `failure` says what else went wrong. An error among `refusals` is part of the game: the
-    transaction is rolled back, and the work goes on."""
+    """A connection that calls `work` until `stopping` is set or the server is gone. Any other
+    problem is stored in `failure`. An error in `refusals` is expected: the transaction is rolled
+    back and the work continues."""
 
     database, autocommit, refusals = "d", True, ()
 
@@ -84,10 +85,10 @@ class Client(threading.Thread):
                 self.failure = " ".join([repr(failure), *getattr(failure, "__notes__", ())])
 
     def begin(self, cursor) -> None:
-        """What comes once, before the work."""
+        """Runs once before the first call of `work`."""
 
     def work_once(self, cursor) -> None:
-        """Work that may be refused."""
+        """Runs `work`, which may be refused."""
         try:
             self.work(cursor)
             self.done += 1
@@ -98,7 +99,8 @@ class Client(threading.Thread):
             self.connection.rollback()
 
     def attempt(self, cursor, statement: str) -> bool:
-        """Whether a statement was executed; one that is refused ends no transaction."""
+        """Executes a statement and returns whether it succeeded. A refusal does not end the
+        transaction."""
         try:
             cursor.execute(statement)
         except pymysql.MySQLError as failure:
@@ -110,8 +112,9 @@ class Client(threading.Thread):
 
 
 class Sent(threading.Thread):
-    """Statements that a connection executes from now on, one after the other. Then `error` is the
-    number of the error that ended them, or 0, and `failure` its text; before, it is None."""
+    """Statements that a connection executes in a thread, one after another. When the thread ends,
+    `error` is the number of the error that ended it or 0, and `failure` the message. Before that,
+    `error` is None."""
 
     def __init__(self, connection, *statements: str):
         super().__init__(daemon=True)
@@ -129,7 +132,7 @@ class Sent(threading.Thread):
             self.failure, self.error = str(failure), failure.args[0]
 
     def ends(self, seconds: float = 120) -> int:
-        """Wait for it; its error."""
+        """Waits for the statements and returns the error number."""
         self.join(seconds)
         assert not self.is_alive(), f"{self.statements} do not end"
         return self.error
@@ -149,17 +152,17 @@ class Session:
         self.connection.close()
 
     def run(self, *statements: str) -> list:
-        """Execute them, one after the other; the rows of the last one."""
+        """Executes the statements in order and returns the rows of the last one."""
         for statement in statements:
             self.cursor.execute(statement)
         return list(self.cursor.fetchall())
 
     def send(self, *statements: str) -> Sent:
-        """Execute them while the test goes on."""
+        """Executes the statements while the test continues."""
         return Sent(self.connection, *statements)
 
     def error(self, statement: str) -> int:
-        """The number of its error, or 0."""
+        """Executes a statement and returns the number of its error, or 0."""
         try:
             self.cursor.execute(statement)
         except pymysql.MySQLError as failure:
@@ -168,13 +171,14 @@ class Session:
 
 
 def is_gone(failure: Exception) -> bool:
-    """Whether an error only says that there is no server any more."""
+    """Returns whether an error only means that the server is gone."""
     return isinstance(failure, OSError) or failure.args[:1] in ((0,), (2003,), (2006,),
                                                                 (2013,), (1053,))
 
 
 def kill_under(server, clients: list, seconds: float) -> None:
-    """kill -9, when the clients have worked for so long, without anything else going wrong."""
+    """Starts the clients and kills the server after `seconds`. Any other failure of a client fails
+    the test."""
     for client in clients:
         client.start()
     time.sleep(seconds)
@@ -182,7 +186,7 @@ def kill_under(server, clients: list, seconds: float) -> None:
 
 
 def kill_beside(server, clients: list) -> None:
-    """kill -9 while the clients work."""
+    """Kills the server while the clients work."""
     assert not server.died(), "the server ended by itself"
     server.kill()
     await_end(clients)
@@ -190,7 +194,7 @@ def kill_beside(server, clients: list) -> None:
 
 @contextlib.contextmanager
 def working(clients: list):
-    """They work during the block, without anything going wrong."""
+    """Runs the clients during the block. Fails if a client fails."""
     for client in clients:
         client.start()
     try:
@@ -203,7 +207,7 @@ def working(clients: list):
 
 @contextlib.contextmanager
 def looking(look, pause: float = 0):
-    """Calls `look` again and again during the block, and once before and after it."""
+    """Calls `look` repeatedly during the block, and once before and after it."""
     ended = threading.Event()
 
     def work() -> None:
@@ -221,26 +225,26 @@ def looking(look, pause: float = 0):
 
 
 def await_end(clients: list) -> None:
-    """All have ended, as they should."""
+    """Waits until all clients have ended, and fails if a client failed."""
     for client in clients:
         client.join(CLIENT_SECONDS_MAX)
         assert not client.is_alive() and not client.failure, f"{client.number}: {client.failure}"
 
 
 def crash(server) -> None:
-    """kill -9, then startup recovery."""
+    """Kills the server and restarts it, which runs recovery."""
     server.kill()
     server.start()
 
 
 def check_table(server, table: str, database: str = "") -> None:
-    """CHECK TABLE .. EXTENDED says OK, and nothing else."""
+    """Asserts that CHECK TABLE .. EXTENDED reports OK and nothing else."""
     for row in server.sql(f"CHECK TABLE {table} EXTENDED", database):
         assert row[2:] == ("status", "OK"), f"CHECK TABLE {table}: {row}"
 
 
 def expect_nothing_without_process(server, *views: str) -> None:
-    """Who may not see other connections is refused these views of the engine."""
+    """Asserts that a user without the PROCESS privilege cannot read these views of the engine."""
     server.sql("CREATE USER IF NOT EXISTS nobody@localhost")
     with Session(server, "", user="nobody") as nobody:
         for view in views:
@@ -248,7 +252,7 @@ def expect_nothing_without_process(server, *views: str) -> None:
 
 
 def wait_until(condition, what: str, seconds: float = WAIT_SECONDS_MAX):
-    """What the condition gives, as soon as it is true; fails after so many seconds."""
+    """Waits until the condition is true and returns its value. Fails after `seconds`."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
@@ -257,22 +261,23 @@ def wait_until(condition, what: str, seconds: float = WAIT_SECONDS_MAX):
 
 
 def left_by_innodb(server, database: str) -> list:
-    """Files of tables that InnoDB does not know: a kill in the middle of a DROP can leave one
-    (MDEV-25506), and then InnoDB makes no table of that name."""
-    files = list((server.data / database).glob("[!#]*.ibd"))   # first: a table may come meanwhile
+    """Returns files of tables that InnoDB does not know. A kill during DROP can leave such a file
+    (MDEV-25506), after which InnoDB cannot create a table with the same name."""
+    # Listed first, because a table may be created meanwhile.
+    files = list((server.data / database).glob("[!#]*.ibd"))
     known = {row[0] for row in server.sql("SELECT NAME FROM information_schema.INNODB_SYS_TABLES")}
     return [path for path in files if f"{database}/{path.stem}" not in known]
 
 
 def is_root() -> bool:
-    """Whether mounts and other users are to be had."""
+    """Returns whether tests can mount file systems and switch users."""
     return os.geteuid() == 0
 
 
 @contextlib.contextmanager
 def mounted(place, *words):
-    """A file system on a folder, by these words of `mount`, while the block lasts. Skips the test
-    where there can be none."""
+    """Mounts a file system on a folder with these arguments of `mount` while the block lasts. Skips
+    the test if mounting fails."""
     if not is_root() or subprocess.run(["mount", *words, place], capture_output=True,
                                        check=False).returncode:
         pytest.skip(f"nothing can be mounted here: {words}")
@@ -283,13 +288,13 @@ def mounted(place, *words):
 
 
 def tmpfs(place, mib: int):
-    """A small file system in memory, on a folder that is there."""
+    """Mounts a small file system in memory on an existing folder."""
     return mounted(place, "-t", "tmpfs", "-o", f"size={mib}m", "tmpfs")
 
 
 def free_port() -> int:
-    """A port of this machine that nobody has, another one at each call. Outgoing connections, which
-    could take it while its server is down, have higher ones."""
+    """Returns a free port of this machine, a different one for each call. Outgoing connections,
+    which could take the port while its server is down, use higher ports."""
     for port in PORTS:
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
@@ -298,7 +303,7 @@ def free_port() -> int:
 
 
 def cli(*words) -> subprocess.CompletedProcess:
-    """cheetah-cli as users run it; built when the engine is newer."""
+    """Runs cheetah-cli as users run it, and builds it first if the engine is newer."""
     subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "cheetah-cli"], cwd=PROJECT,
                    env={**os.environ, "CARGO_TARGET_DIR": str(TARGET)}, check=True)
     return subprocess.run([TARGET / "release" / "cheetah-cli", *words], capture_output=True,

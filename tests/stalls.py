@@ -1,4 +1,4 @@
-"""Stalls in tests: a disk that hangs, connections that wait."""
+"""Simulated stalls for tests: a disk that hangs and connections that wait."""
 
 import contextlib
 import subprocess
@@ -11,7 +11,7 @@ SOURCE = Path(__file__).with_name("stalled_disk.c")
 
 
 class StalledDisk:
-    """Of a server that has not been started yet."""
+    """A disk that can stall, for a server that has not been started yet."""
 
     def __init__(self, server):
         library, self.switch = server.folder / "stalled_disk.so", server.folder / "stalled"
@@ -20,20 +20,20 @@ class StalledDisk:
         server.environment = {"LD_PRELOAD": str(library), "CHEETAH_STALLED_DISK": str(self.switch)}
 
     def stall(self, part: str) -> None:
-        """From now on syncs of files whose path contains `part` do not return."""
+        """Makes syncs of files whose path contains `part` hang from now on."""
         written = self.switch.with_suffix(".new")
         written.write_text(part)
         written.rename(self.switch)
 
     def go_on(self) -> None:
-        """They do again."""
+        """Lets the syncs return again."""
         self.switch.unlink()
 
 
 @contextlib.contextmanager
 def busy(server, count: int, statement: str):
-    """Connections that each do a statement, which the end of the block waits for and which must
-    succeed."""
+    """Opens `count` connections that each execute the statement. At the end of the block, all of
+    them must succeed."""
     connections, failures = [server.connect("d") for _ in range(count)], []
 
     def work(connection) -> None:

@@ -1,4 +1,4 @@
-"""Applications run on two servers beside each other; a line for each at the end."""
+"""Runs applications on an InnoDB server and on a Cheetah server and compares the outcomes."""
 
 import pytest
 import sides
@@ -7,8 +7,9 @@ from cheetah_tools.engines import CHEETAH, INNODB
 
 @pytest.fixture
 def beside(new_server, request):
-    """`beside(what, work)`: does `work(side)` with InnoDB's server, then with Cheetah's, and fails
-    unless both give an equal dict. The sides are returned; a line tells of it at the end."""
+    """`beside(what, work)` runs `work(side)` on InnoDB's server, then on Cheetah's, and fails
+    unless both runs return equal dicts. It returns the two sides and adds a line to the report at
+    the end of the run."""
     options = {}
     for mark in request.node.iter_markers("options"):
         options |= mark.args[0]
@@ -33,7 +34,8 @@ def beside(new_server, request):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """A line for each application; for those without one, pytest's own lines say why."""
+    """Prints a line for each application that ran on both servers. Pytest itself reports skips and
+    failures."""
     if sides.lines:
         terminalreporter.section("applications")
     for line in sides.lines:

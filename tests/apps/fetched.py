@@ -1,7 +1,8 @@
-"""What the applications need from the package registries, unpacked privately under `var/apps`.
+"""Packages that the applications need from package registries, unpacked privately in `var/apps`.
 
-Nothing is installed on the machine. Each part is made beside its place and renamed, and stays for
-the next run. What cannot be had skips its test, with the reason.
+Nothing is installed on the machine. Each package folder is built under a temporary name, then
+renamed, and is reused by later runs. A test whose packages cannot be fetched is skipped with the
+reason.
 """
 
 import functools
@@ -23,13 +24,13 @@ LOCK, SOURCES_LOCK = HERE / "requirements.lock", HERE / "sources.lock"
 
 
 def debian(name: str, packages: list, programs: list) -> Path:
-    """The folder into which these Debian packages are unpacked, with the libraries that `programs`
-    (paths in it) miss."""
+    """Returns the folder with these Debian packages unpacked, including any libraries that
+    `programs` (paths in the folder) lack."""
     return made(name, repr((packages, programs)), lambda fresh: unpack(packages, programs, fresh))
 
 
 def unpack(packages: list, programs: list, root: Path) -> None:
-    """Download and unpack; Failure when something cannot be had."""
+    """Downloads and unpacks the packages. Raises Failure if a package cannot be fetched."""
     step("downloading " + " ".join(packages))
     debs = root.with_suffix(".debs")
     shutil.rmtree(debs, ignore_errors=True)
@@ -43,13 +44,14 @@ def unpack(packages: list, programs: list, root: Path) -> None:
 
 
 def libraries(root: Path) -> dict:
-    """The environment in which programs of a folder find their libraries, and the server's."""
+    """Returns environment variables with which programs in the folder find its libraries and the
+    server's."""
     places = [setup.library_environment(place)["LD_LIBRARY_PATH"] for place in (root, SERVER)]
     return {"LD_LIBRARY_PATH": ":".join(filter(None, places))}
 
 
 def version(root: Path, package: str) -> str:
-    """The upstream version of a package in a folder of `debian`."""
+    """Returns the upstream version of a package in a folder that `debian` made."""
     for line in (root / "versions").read_text().splitlines():
         if line.startswith(package + "_"):
             return line.split("_")[1].replace("%3a", ":").split(":")[-1].split("+")[0].split("-")[0]
@@ -57,7 +59,7 @@ def version(root: Path, package: str) -> str:
 
 
 def relink(root: Path) -> None:
-    """Let links to absolute paths lead to the same path within the folder."""
+    """Changes links to absolute paths so that they point to the same path inside the folder."""
     for folder, folders, files in os.walk(root):
         for name in folders + files:
             link = Path(folder, name)
@@ -68,7 +70,8 @@ def relink(root: Path) -> None:
 
 
 def python() -> Path:
-    """The interpreter of an environment with what `requirements.lock` names."""
+    """Returns the interpreter of a virtual environment with the packages from
+    `requirements.lock`."""
     def make(fresh: Path) -> None:
         environment.call([sys.executable, "-m", "venv", str(fresh)], "cannot make an environment")
         environment.install(LOCK, fresh)
@@ -76,13 +79,14 @@ def python() -> Path:
 
 
 def pinned(package: str) -> str:
-    """The version of a Python package in the lock."""
+    """Returns the version of a Python package from the lock file."""
     return next(pin for pin in environment.pinned(LOCK)
                 if pin.startswith(package + "==")).split("==")[1]
 
 
 def python_source(package: str) -> Path:
-    """The source package of a Python package of the environment: it has the tests."""
+    """Returns the source of a Python package in the environment. The source includes the package's
+    tests."""
     pin = next(line for line in SOURCES_LOCK.read_text().splitlines()
                if line.startswith(package + "=="))
     name = pin.split()[0]
@@ -102,7 +106,7 @@ def python_source(package: str) -> Path:
 
 
 def node() -> str:
-    """The program `node`; skips where there is none."""
+    """Returns the path of `node`. Skips the test if node or npm is missing."""
     found = shutil.which("node")
     if not found or not shutil.which("npm"):
         pytest.skip("Node's applications need node and npm, which this machine lacks")
@@ -110,7 +114,8 @@ def node() -> str:
 
 
 def node_packages(folder: str) -> Path:
-    """The packages that the lock in `folder` (beside this file) names. Their scripts do not run."""
+    """Returns a folder with the packages that the lock file in `folder` (next to this file) names.
+    Their install scripts do not run."""
     node()
     sources = HERE / folder
 
@@ -125,8 +130,8 @@ def node_packages(folder: str) -> Path:
 
 
 def go_program(folder: str, module: str, package: str, patch: dict) -> Path:
-    """The program `package` built from the Go module that `folder` (beside this file) pins; needs
-    Go. `patch`: file of the module -> (old text, new text)."""
+    """Builds the program `package` from the Go module that `folder` (next to this file) pins, and
+    returns its path. Requires Go. `patch` maps a file of the module to (old text, new text)."""
     go = shutil.which("go")
     if not go:
         pytest.skip(f"{folder} is built with Go, which this machine lacks (package golang-go)")
@@ -160,7 +165,8 @@ def go_program(folder: str, module: str, package: str, patch: dict) -> Path:
 
 
 def made(name: str, recipe: str, make) -> Path:
-    """The folder `name`, made by `make(fresh)` unless it is there; skips when it cannot be."""
+    """Returns the folder `name`, which `make(fresh)` builds unless it exists with the same recipe.
+    Skips the test if the build fails."""
     place, key = PLACE / name, hashlib.sha256(recipe.encode()).hexdigest()
     marker = place / "cheetah-recipe"
     if marker.exists() and marker.read_text() == key:
@@ -180,7 +186,7 @@ def made(name: str, recipe: str, make) -> Path:
 
 @functools.cache
 def archive() -> apt.Archive:
-    """The packages on offer, asked for once."""
+    """Returns the list of available packages, fetched once."""
     found = apt.Archive()
     found.update()
     return found

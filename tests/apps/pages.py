@@ -1,19 +1,19 @@
-"""Pages of text: from the data sets beside the project, or made."""
+"""Text pages, taken from the data sets next to the project or generated."""
 
 import random
 import subprocess
 
 from cheetah_tools.paths import SERVER, shared_data
 
-# Wikitext first, then plain texts of articles.
+# The first set holds wikitext, the second plain article text.
 SETS = ["enwiki_raw_sample", "enwiki_text_plain"]
-BYTES_OF_A_PAGE = 24000   # so much of a dump is loaded for each
+BYTES_OF_A_PAGE = 24000   # bytes to read from the dump for each page
 SEED, VOCABULARY, WORDS_OF_A_PAGE = 5, 20000, 2500
 
 
 def pages(server, count: int) -> list:
-    """So many (title, text), through a server into which the data sets are loaded; without them,
-    made ones."""
+    """Returns `count` pairs of (title, text). They are read from the data sets, which are loaded
+    into the server. If a data set is missing, all pages are generated."""
     found = {}
     for name in SETS:
         file = shared_data() / f"{name}.sql.zst"
@@ -30,12 +30,12 @@ def pages(server, count: int) -> list:
 
 
 def said(value) -> str:
-    """Text of a binary column."""
+    """Decodes text from a binary column."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 def load(server, database: str, file, bytes_max: int) -> None:
-    """Load the beginning of a dump, up to its last whole statement."""
+    """Loads the beginning of a dump, up to the last complete statement."""
     with subprocess.Popen([SERVER / "usr/bin/zstd", "-dc", file], stdout=subprocess.PIPE) as unpack:
         text = unpack.stdout.read(bytes_max)
         unpack.kill()
@@ -46,7 +46,8 @@ def load(server, database: str, file, bytes_max: int) -> None:
 
 
 def made(count: int) -> dict:
-    """Pages of random words, the frequent ones more often, with links to each other."""
+    """Generates pages of random words that link to each other. Word frequencies follow Zipf's
+    law."""
     rng = random.Random(SEED)
     letters = "etaoinshrdlucmfwypvbgkqjxz"
     vocabulary = ["".join(rng.choices(letters, range(26, 0, -1), k=rng.randint(3, 11)))

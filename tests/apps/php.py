@@ -1,4 +1,4 @@
-"""PHP from Debian's packages, with the extensions that applications ask for."""
+"""PHP from Debian's packages, with the extensions that the applications require."""
 
 from pathlib import Path
 
@@ -13,13 +13,13 @@ FOLDER = f"usr/lib/php/{API}"
 EXTENSIONS = ["mysqlnd", "mysqli", "pdo", "pdo_mysql", "mbstring", "dom", "xml", "simplexml",
               "xmlreader", "xmlwriter", "intl", "iconv", "ctype", "tokenizer", "fileinfo", "phar",
               "posix", "calendar"]
-# Parts of PHP that PACKAGES has, or that nothing here asks for.
+# Packages that PACKAGES already includes or that no application here needs.
 IN_PHP = {"php-cli", "php-common", "php-json", "php-mysql", "php-mbstring", "php-xml", "php-intl",
           "php-curl"}
 
 
 def libraries(name: str, packages: list) -> Path:
-    """The folder with packages in PHP and all packages in PHP that they need."""
+    """Returns the folder with these PHP packages and all PHP packages they depend on."""
     def make(fresh: Path) -> None:
         found, left = set(), list(packages)
         while left:
@@ -33,7 +33,8 @@ def libraries(name: str, packages: list) -> Path:
 
 
 def words(settings: dict = None) -> list:
-    """The beginning of a command that runs PHP with all extensions, and no other configuration."""
+    """Returns the start of a command that runs PHP with all extensions and no other
+    configuration."""
     root = fetched.debian("php", PACKAGES,
                           [PROGRAM, *(f"{FOLDER}/{name}.so" for name in EXTENSIONS)])
     given = {"extension_dir": root / FOLDER, "memory_limit": "1G", "display_errors": "stderr",
@@ -44,5 +45,5 @@ def words(settings: dict = None) -> list:
 
 
 def environment() -> dict:
-    """The environment in which it finds its libraries."""
+    """Returns environment variables with which PHP finds its libraries."""
     return setup.library_environment(fetched.PLACE / "php")

@@ -1,5 +1,5 @@
-"""A small shop as tools meet it: tables with constraints, full text, generated columns, a trigger,
-a view; and a writer beside the tools."""
+"""A small shop for testing tools. Its tables have constraints, full-text indexes, generated
+columns, a trigger and a view, and a writer changes them while the tools run."""
 
 import time
 from pathlib import Path
@@ -8,13 +8,13 @@ import servers
 import sides
 
 TOTAL = 200 * 1000
-# Lock wait timeout, deadlock: applications then try again.
+# Lock wait timeout and deadlock. Applications retry after these errors.
 AGAIN = (1205, 1213)
 PAUSE_SECONDS = 0.005
 
 
 def make(side) -> None:
-    """Make it in the side's database."""
+    """Creates the shop in the side's database."""
     with side.server.cursor(sides.DATABASE) as cursor:
         for statement in Path(__file__).with_name("shop.sql").read_text().split(";\n"):
             if statement.strip():
@@ -22,13 +22,13 @@ def make(side) -> None:
 
 
 class Writer(servers.Client):
-    """Moves amounts between accounts; the sum of all stays what it is. It also adds and removes
-    accounts without an amount."""
+    """Moves amounts between accounts without changing their sum. Also adds and deletes accounts
+    with a zero balance."""
 
     database, autocommit, refusals = sides.DATABASE, False, AGAIN
 
     def work(self, cursor) -> None:
-        """One transaction, if the tool beside lets it."""
+        """Runs one transaction, which may fail because of a tool that runs at the same time."""
         time.sleep(PAUSE_SECONDS)
         first, second = self.rng.sample(range(1, 201), 2)
         for account, amount in sorted([(first, 7), (second, -7)]):
@@ -42,7 +42,7 @@ class Writer(servers.Client):
 
 
 class Writing:
-    """With this, two writers are at work."""
+    """Runs two writers while the block lasts."""
 
     def __init__(self, side):
         self.side = side
@@ -58,6 +58,6 @@ class Writing:
         return self.work.__exit__(*failure)
 
     def check(self, database: str = sides.DATABASE) -> None:
-        """The sum is what it was, and so is what a transaction left behind."""
+        """Checks that the sum is unchanged and that no transaction was partly applied."""
         rows = self.side.rows("SELECT SUM(balance), SUM(moves) % 2 FROM account", database)
         assert rows == [(TOTAL, 0)], rows

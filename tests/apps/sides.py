@@ -1,4 +1,4 @@
-"""The two servers beside each other: in one every table is InnoDB's, in the other Cheetah's."""
+"""Two servers for comparison. All tables are InnoDB's in one and Cheetah's in the other."""
 
 import contextlib
 import os
@@ -10,19 +10,19 @@ from cheetah_tools import engines, setup
 from cheetah_tools.paths import SERVER
 from servers import free_port
 
-# sql_mode is the server's own without NO_ENGINE_SUBSTITUTION: "ENGINE=InnoDB" then means the
-# enforced engine instead of an error.
+# The server's default sql_mode without NO_ENGINE_SUBSTITUTION, so that "ENGINE=InnoDB" selects the
+# enforced engine instead of failing.
 SQL_MODE = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_AUTO_CREATE_USER"
 POOL = 128 << 20
 USER, PASSWORD, DATABASE = "app", "app", "app"
 SECONDS_MAX = 1500
-SHOWN_MAX = 1500   # characters of what differs
+SHOWN_MAX = 1500   # characters shown of a difference
 
-lines = []   # what each application came to, for the end of the run
+lines = []   # a summary line for each application, printed at the end of the run
 
 
 class Side:
-    """A server whose tables are all of one engine, with a user and an empty database."""
+    """A server with a user, an empty database and one engine for all tables."""
 
     def __init__(self, engine: engines.Engine, new_server, options: dict):
         self.engine, self.label = engine, engine.label
@@ -41,13 +41,13 @@ class Side:
             self.server.sql(f"GRANT ALL ON *.* TO {USER}@{host!r}")
         self.folder = self.server.folder / "work"
         self.folder.mkdir()
-        self.seconds = {}   # of what `call` was told to time
-        self.notes = []     # for the line at the end
+        self.seconds = {}   # times of the programs that `call` ran with `timed`
+        self.notes = []     # for the summary line
 
     def call(self, *words, env: dict = None, cwd: Path = None, timed: str = "", ok=(0,),
              text: str = "") -> str:
-        """Run a program in this side's folder; what it printed. `timed`: keep its time by this
-        name; `ok`: statuses that are right; `text`: its standard input."""
+        """Runs a program in this side's folder and returns its output. `timed` is the name under
+        which to record its time, `ok` the accepted exit statuses, and `text` its standard input."""
         started = time.monotonic()
         done = subprocess.run(list(map(str, words)), env={**setup.library_environment(),
                                                           **(env or {})},
@@ -61,21 +61,21 @@ class Side:
         return done.stdout
 
     def tool(self, name: str, *words, **more) -> str:
-        """Run one of the server's own client programs as root; what it printed."""
+        """Runs one of the server's client programs as root and returns its output."""
         return self.call(SERVER / "usr/bin" / name, f"--defaults-file={self.server.folder}/my.cnf",
                          f"--character-sets-dir={SERVER / 'usr/share/mysql/charsets'}",
                          *words, **more)
 
     def rows(self, statement: str, database: str = DATABASE) -> list:
-        """The rows of a statement."""
+        """Returns the rows of a statement's result."""
         return self.server.sql(statement, database)
 
     def value(self, statement: str, database: str = DATABASE):
-        """The first column of its first row."""
+        """Returns the first column of the first row."""
         return self.rows(statement, database)[0][0]
 
     def has_only_its_engine(self, database: str = DATABASE) -> int:
-        """How many tables there are; fails when one is of another engine."""
+        """Returns the number of tables. Fails if a table has another engine."""
         found = dict(self.rows("SELECT engine, COUNT(*) FROM information_schema.tables WHERE "
                                f"table_schema = {database!r} AND table_type = 'BASE TABLE' "
                                "GROUP BY engine"))
@@ -83,7 +83,8 @@ class Side:
         return sum(found.values())
 
     def schema(self, database: str = DATABASE) -> list:
-        """What information_schema knows of the tables, but for what engines choose themselves."""
+        """Returns what information_schema reports about the tables, except for values that each
+        engine chooses."""
         where = f"WHERE table_schema = {database!r}"
         return [self.rows(statement) for statement in (
             "SELECT table_name, column_name, ordinal_position, column_default, is_nullable, "
@@ -97,8 +98,9 @@ class Side:
             f"information_schema.table_constraints {where} ORDER BY 2, 1")]
 
     def checksums(self, database: str = DATABASE) -> dict:
-        """Table -> number of rows and a sum over them. CHECKSUM TABLE will not do: InnoDB's does
-        not read stored generated columns, and takes what was in the row's place before."""
+        """Returns the row count and a checksum for each table. CHECKSUM TABLE is unsuitable
+        because, for InnoDB, it does not read stored generated columns and uses stale bytes from the
+        previous row."""
         found = {}
         for (name,) in self.rows("SELECT table_name FROM information_schema.tables WHERE "
                                  f"table_schema = {database!r} AND table_type = 'BASE TABLE'"):
@@ -109,17 +111,18 @@ class Side:
         return found
 
     def disk(self, database: str = DATABASE) -> int:
-        """Bytes of the data files, logs apart, once all is written."""
+        """Returns the size of the data files in bytes, without logs, after all pages are
+        written."""
         self.engine.write_out(self.server, database)
         return self.engine.bytes_on_disk(self.server, database)
 
     def folder_bytes(self) -> int:
-        """Bytes of the server's whole data folder, logs included."""
+        """Returns the size of the server's data folder in bytes, including logs."""
         return sum(engines.allocated(file) for file in self.server.data.rglob("*"))
 
 
 def compared(what: str, first: dict, second: dict) -> None:
-    """Fails when two sides' outcomes differ; says in what."""
+    """Fails if the outcomes of the two sides differ, and prints the differences."""
     differing = [key for key in {**first, **second} if first.get(key) != second.get(key)]
     for key in differing:
         one, other = first.get(key), second.get(key)
@@ -133,7 +136,7 @@ def compared(what: str, first: dict, second: dict) -> None:
 
 @contextlib.contextmanager
 def running(words: list, log, **environment):
-    """A program that ends with the block."""
+    """Runs a program until the block ends."""
     with open(log, "wb") as out, subprocess.Popen(
             list(map(str, words)), stdout=out, stderr=out,
             env={**os.environ, **environment}) as program:

@@ -1,4 +1,5 @@
-"""Adminer: its pages of tables, constraints, searches; a changed row, a made table."""
+"""Adminer: pages for tables, constraints and searches, and forms that change a row and create a
+table."""
 
 import re
 
@@ -8,7 +9,7 @@ import sides
 import web
 
 TIMES = re.compile(r"\(?\d+\.\d+ s\)?")
-# By the engine's name Adminer shows constraints, and offers FULLTEXT, for InnoDB only.
+# Adminer checks the engine's name, and shows constraints and offers FULLTEXT only for InnoDB.
 ONLY_INNODB = re.compile(r"Foreign keys (Source Target .*?)?Add foreign key ")
 BY_NAME = ["foreign", "indexes", "create"]
 
@@ -55,7 +56,7 @@ def test_adminer(beside):
             page = ONLY_INNODB.sub("", page)
             page = TIMES.sub("", page.replace(str(side.server.socket), ""))
             page = page.replace(side.engine.name, "ENGINE")
-            # The list of tables has sizes and guesses of rows; a plan has such guesses, too.
+            # The table list shows sizes and estimated row counts. A plan shows estimates, too.
             found[name] = re.sub(r"[\d,]+", "#", page) if name in ("{}", "statements") else page
         return {"tables": side.has_only_its_engine(), **found}
     beside(f"Adminer {fetched.version(root, 'adminer')}", use)

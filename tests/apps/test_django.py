@@ -1,4 +1,4 @@
-"""Django: its own tests of models, queries, transactions, locks, constraints and migrations."""
+"""Runs Django's own tests of models, queries, transactions, locks, constraints and migrations."""
 
 import json
 
@@ -14,13 +14,14 @@ APPS_LARGE = ["queries", "annotations", "model_fields", "custom_pk", "generic_re
               "model_inheritance", "expressions_window", "db_functions", "auth_tests",
               "sessions_tests", "contenttypes_tests", "multiple_database", "select_related",
               "serializers", "timezones", "dates", "datetimes", "foreign_object"]
-# Wants to see the engines that it names, and fails where another one is enforced.
+# This test expects the engines it names, so it fails where another engine is enforced.
 NAMES_ENGINES = ["StorageEngineTests.test_get_storage_engine"]
-# Are skipped unless the default engine is called InnoDB: orders of indexes, and the index that
-# InnoDB makes for a constraint.
+# Django skips these tests unless the default engine is called InnoDB. They check index order and
+# the index that InnoDB creates for a constraint.
 SKIPPED_BY_NAME = ["test_get_constraints_indexes_orders", "test_no_index_for_foreignkey",
                    "test_descending_columns_list_sql"]
-# Fails with both engines under PyMySQL; more would mean that the set-up is wrong.
+# The maximum number of tests that fail with both engines under PyMySQL. More failures would mean
+# that the setup is wrong.
 FAILURES_MAX = 40
 
 

@@ -1,4 +1,4 @@
-"""Dumps and loads beside writers: mariadb-dump, mariadb-import, mariadb-check, mydumper."""
+"""Dumps and loads while writers run: mariadb-dump, mariadb-import, mariadb-check and mydumper."""
 
 import fetched
 import pytest
@@ -9,7 +9,8 @@ NAME = "copied"
 
 
 def copy(side, database: str = NAME) -> dict:
-    """What a copy came to, beside the original (but for the accounts, which change)."""
+    """Checks that a copy equals the original except for the accounts, which change, and describes
+    the copy."""
     found = side.checksums(database)
     first = side.checksums()
     assert found.pop("account") and first.pop("account")
@@ -35,7 +36,7 @@ def test_tools_of_the_server(beside):
         side.tool("mariadb", NAME, "--execute=source dump.sql", timed="load")
         found = {"dump": dump, **copy(side),
                  "triggers": [row[:4] for row in side.rows("SHOW TRIGGERS", NAME)]}
-        # One file of values for each table.
+        # mariadb-dump --tab writes one data file per table.
         side.tool("mariadb-dump", f"--tab={side.folder}", "--single-transaction", sides.DATABASE,
                   "purchase", "customer")
         side.server.sql("CREATE DATABASE imported")

@@ -1,4 +1,4 @@
-"""mysqld_exporter: which metrics come."""
+"""mysqld_exporter: the metrics it exports for both engines."""
 
 import re
 import urllib.request
@@ -9,7 +9,7 @@ import shop
 import sides
 
 PROGRAM = "usr/bin/prometheus-mysqld-exporter"
-# Of the engine itself, and of what is counted by name of an engine.
+# Metrics of the engine itself, and metrics that the exporter collects by engine name.
 OURS, THEIRS = re.compile("cheetah", re.I), re.compile("innodb|innodb_|aria", re.I)
 
 
@@ -40,7 +40,7 @@ def test_mysqld_exporter(beside):
 
 
 def metrics(port: int) -> str:
-    """What it answers; nothing while it is not there yet."""
+    """Returns the exporter's metrics, or an empty string if it does not answer yet."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
             return answer.read().decode()

@@ -1,4 +1,4 @@
-"""gh-ost: changes of a table beside writers."""
+"""gh-ost: table changes while writers run."""
 
 import fetched
 import pytest
@@ -7,9 +7,9 @@ import sides
 
 MODULE = "github.com/github/gh-ost"
 PROGRAM = MODULE + "/go/cmd/gh-ost"
-# This version asks for a variable that MariaDB has under this name from 11.1 on.
+# This version reads the variable `transaction_isolation`, a name that MariaDB has only since 11.1.
 PATCH = {"go/mysql/connection.go": ("transaction_isolation=", "tx_isolation=")}
-VERSION = "v1.1.6"   # as in gh-ost/go.mod
+VERSION = "v1.1.6"   # the version in gh-ost/go.mod
 
 
 @pytest.mark.options({"log_bin": "binlog", "server_id": 5, "binlog_format": "ROW",

@@ -1,4 +1,4 @@
-"""go-tpc: TPC-C with kills, and its own check of consistency."""
+"""go-tpc: TPC-C with killed servers, checked by go-tpc's own consistency check."""
 
 import subprocess
 import time
@@ -10,14 +10,14 @@ import sides
 
 MODULE = "github.com/pingcap/go-tpc"
 PROGRAM = MODULE + "/cmd/go-tpc"
-VERSION = "1.0.7"   # as in go-tpc/go.mod
+VERSION = "1.0.7"   # the version in go-tpc/go.mod
 WAREHOUSES, CONNECTIONS, KILLS = 1, 8, 3
 SECONDS_BETWEEN_KILLS = 5
 
 
 @pytest.fixture
 def words():
-    """The beginning of a command for a side."""
+    """Returns a function that builds a go-tpc command for a side."""
     program = fetched.go_program("go-tpc", MODULE, PROGRAM, {})
 
     def of(side, *more) -> list:
@@ -31,7 +31,7 @@ def test_tpcc_is_consistent_after_kills(beside, words):
 
     def use(side) -> dict:
         side.call(*words(side, *tpcc, "prepare", "-T", 4), "--no-check", timed="prepare")
-        # Without it the check reads all of the history for each customer.
+        # Without this index the check scans the history table for each customer.
         side.rows("ALTER TABLE history ADD INDEX (h_c_w_id, h_c_d_id, h_c_id)")
         for _ in range(KILLS):
             run = [*words(side, *tpcc, "run", "-T", CONNECTIONS), "--ignore-error", "--silence"]

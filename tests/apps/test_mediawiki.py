@@ -1,4 +1,4 @@
-"""MediaWiki: install, import of pages, search, edits, jobs; its size on disk."""
+"""MediaWiki: installation, import of pages, search, edits and jobs, and the size on disk."""
 
 import json
 import xml.sax.saxutils as escaping
@@ -25,7 +25,7 @@ SIZE_RATIO_MAX = 1 / 3
 
 @pytest.fixture
 def dump(new_server, tmp_path, large):
-    """An export of a wiki, as XML."""
+    """Writes an XML export of a wiki and returns its path."""
     server = new_server()
     server.start()
     place = tmp_path / "pages.xml"
@@ -50,7 +50,7 @@ def test_mediawiki(beside, dump):
 
 
 def sizes(inno, cheetah) -> str:
-    """How much less room it takes."""
+    """Returns a comparison of the sizes on disk."""
     said = []
     for what, size in (("data", sides.Side.disk), ("with all logs", sides.Side.folder_bytes)):
         first, second = size(inno), size(cheetah)
@@ -60,12 +60,12 @@ def sizes(inno, cheetah) -> str:
 
 
 def use(side, wiki, dump) -> dict:
-    """Install a wiki, and use it."""
+    """Installs a wiki and uses it."""
     settings = {"MW_INSTALL_PATH": str(wiki), **php.environment()}
     local = side.folder / "LocalSettings.php"
 
     def script(name: str, *words, **more) -> str:
-        """Run one of MediaWiki's own scripts."""
+        """Runs one of MediaWiki's own scripts."""
         path = name if "/" in name else wiki / "maintenance" / name
         return side.call(*php.words(), path, "--conf", local, *words, env=settings, **more)
 
@@ -98,7 +98,7 @@ def use(side, wiki, dump) -> dict:
     found = json.loads(script(str(fetched.HERE / "mediawiki_search.php"), json.dumps(SEARCHES),
                               timed="search").splitlines()[-1])
     assert len(found["searchText edited"]) >= len(titles) - 2
-    # In any order: InnoDB's ranks depend on its guess of the number of rows.
+    # The order is not compared because InnoDB's ranks depend on its estimate of the row count.
     found = {key: sorted(titles) for key, titles in found.items()}
     return {"tables": side.has_only_its_engine(), "schema": side.schema(), **found, **{
         statement: side.rows(statement) for statement in (

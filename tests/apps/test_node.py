@@ -1,4 +1,5 @@
-"""Node: Sequelize and Knex: schemas, relations, transactions with row locks, migrations."""
+"""Node.js: Sequelize and Knex with schemas, relations, transactions with row locks, and
+migrations."""
 
 import json
 

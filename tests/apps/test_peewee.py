@@ -1,4 +1,4 @@
-"""Peewee: models with relations, transactions, upserts, migrations."""
+"""Peewee: models with relations, transactions, upserts and migrations."""
 
 import json
 

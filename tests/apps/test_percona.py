@@ -1,4 +1,4 @@
-"""Percona Toolkit: changes of tables beside writers, checksums, archiving, what reports see."""
+"""Percona Toolkit: table changes while writers run, checksums, archiving and reports."""
 
 import re
 
@@ -10,7 +10,7 @@ from cheetah_tools.paths import SERVER
 
 PACKAGES = ["percona-toolkit", "libdbd-mysql-perl", "libdbi-perl", "libterm-readkey-perl"]
 DRIVER = "usr/lib/x86_64-linux-gnu/perl5/5.36/auto/DBD/mysql/mysql.so"
-# Some of them want a binary log.
+# Some of the tools need a binary log.
 OPTIONS = {"log_bin": "binlog", "server_id": 5, "binlog_format": "ROW", "sync_binlog": 0}
 
 
@@ -20,7 +20,7 @@ def toolkit():
 
 
 def run(side, root, name: str, *words, **more) -> str:
-    """Run one of its tools; what it printed."""
+    """Runs one of the toolkit's programs and returns its output."""
     library = root / DRIVER
     perl = [root / "usr/share/perl5", library.parents[3], library.parents[4]]
     environment = {**fetched.libraries(root), "HOME": str(side.folder),
@@ -30,7 +30,7 @@ def run(side, root, name: str, *words, **more) -> str:
 
 
 def source(side, **more) -> str:
-    """The server as a DSN."""
+    """Returns the DSN of the side's server."""
     given = {"S": side.server.socket, "u": sides.USER, "p": sides.PASSWORD, **more}
     return ",".join(f"{key}={value}" for key, value in given.items())
 
@@ -45,7 +45,8 @@ def test_online_schema_change(beside, toolkit):
                 "--chunk-size", 20, "--no-check-replication-filters",
                 source(side, D=sides.DATABASE, t="account"), timed="accounts")
             writing.check()
-        # A parent: its child's constraint is built anew; then a child with a trigger.
+        # First a parent table, whose child's constraint is rebuilt. Then a child table with a
+        # trigger.
         said = run(side, toolkit, "pt-online-schema-change", "--execute", "--alter",
                    "MODIFY name VARCHAR(120) NOT NULL, ADD KEY (country)", "--chunk-size", 500,
                    "--alter-foreign-keys-method", "rebuild_constraints",
@@ -79,7 +80,7 @@ def test_checksums_and_archive(beside, toolkit):
         assert len(lines) == 4
         side.server.sql("CREATE DATABASE old")
         side.rows("CREATE TABLE item LIKE app.item", "old")
-        # As purge does it, and to another table, by bulks.
+        # Archives rows into another table in bulk, as a purge job does.
         run(side, toolkit, "pt-archiver", "--source", source(side, D=sides.DATABASE, t="item"),
             "--dest", source(side, D="old", t="item"), "--where", "purchase < 3000", "--limit",
             500, "--commit-each", "--bulk-delete", "--bulk-insert", "--no-check-charset",
@@ -89,7 +90,7 @@ def test_checksums_and_archive(beside, toolkit):
             "--limit", 200, "--txn-size", 200, "--no-check-charset", timed="purge")
         found |= {"old": side.checksums("old")["item"], "item": side.checksums()["item"],
                   "purchase": side.checksums()["purchase"]}
-        # Two tables that differ are made equal, within transactions.
+        # Makes two different tables equal, in transactions.
         side.rows("CREATE TABLE twin LIKE customer")
         side.rows("INSERT INTO twin SELECT * FROM customer WHERE id % 50")
         side.rows("UPDATE twin SET name = CONCAT(name, '!') WHERE id % 77 = 0")

@@ -1,4 +1,5 @@
-"""Doctrine's DBAL and ORM, Laravel's Illuminate\\Database: schemas, relations, transactions."""
+"""Doctrine's DBAL and ORM, and Laravel's Illuminate\\Database: schemas, relations and
+transactions."""
 
 import json
 
@@ -8,14 +9,14 @@ import pytest
 
 
 def said(side, root, script: str, *words, **more) -> str:
-    """What a script of ours printed."""
+    """Runs one of our scripts and returns its output."""
     settings = {"include_path": root / "usr/share/php", "error_reporting": "E_ALL & ~E_DEPRECATED"}
     return side.call(*php.words(settings), fetched.HERE / script, side.server.socket, *words,
                      env=php.environment(), **more)
 
 
 def run(side, root, script: str, *words) -> dict:
-    """What a script of ours found."""
+    """Runs one of our scripts and returns its result, parsed from JSON."""
     return json.loads(said(side, root, script, *words, timed="use").splitlines()[-1])
 
 
@@ -25,9 +26,9 @@ def test_doctrine(beside):
     def use(side) -> dict:
         found = run(side, root, "doctrine_use.php")
         assert len(found["constraints"]) == 1 and found["to be changed"] == []
-        # It leaves constraints out for every engine but InnoDB, where it is told of one.
+        # If a table names its engine, Doctrine creates constraints only if the engine is InnoDB.
         assert [found[f"engine {name}"] for name in ("none", "InnoDB", "CHEETAH")] == [1, 1, 0]
-        # Nor does it see what differs in the constraints of a table of another engine.
+        # Nor does Doctrine detect changed constraints in tables of another engine.
         assert found.pop("to be changed back") == (2 if side.label == "InnoDB" else 0)
         assert found["children"].endswith("ForeignKeyConstraintViolationException 1451")
         return {**found, "tables": side.has_only_its_engine(), "schema": side.schema(),
@@ -43,7 +44,8 @@ def test_laravel(beside, named):
 
     def use(side) -> dict:
         if named and side.engine.name != "InnoDB":
-            # Its strict mode has NO_ENGINE_SUBSTITUTION, so that another engine is refused.
+            # Laravel's strict mode includes NO_ENGINE_SUBSTITUTION, so the server refuses another
+            # engine.
             assert " 1290 " in said(side, root, "laravel_use.php", "InnoDB", ok=(255,))
         found = run(side, root, "laravel_use.php", *([side.engine.name] if named else []))
         assert (found["twice"], found["no parent"], found["children"]) == (1062, 1452, 1451)

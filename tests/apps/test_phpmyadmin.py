@@ -1,4 +1,4 @@
-"""phpMyAdmin: its pages of a database and a table."""
+"""phpMyAdmin: its pages for a database and a table."""
 
 import shutil
 
@@ -16,7 +16,7 @@ $cfg['TempDir'] = '{folder}/tmp';
 $cfg['SendErrorReports'] = 'never';
 $cfg['VersionCheck'] = false;
 """
-# Those that show what engines say of themselves are not compared.
+# Pages that show engine-specific values are loaded but not compared.
 PAGES = ["/database/structure", "/table/structure", "/table/relation", "/table/indexes",
          "/table/operations"]
 COMPARED = ["/table/search", "/database/search", "/database/export"]
@@ -36,17 +36,18 @@ def test_phpmyadmin(beside):
                                          server="1"))
                 assert "item" in text, (page, text[:500])
                 if page in COMPARED:
-                    found[page] = text.partition(" | phpMyAdmin ")[2]   # before it: ports
+                    # The text before contains port numbers.
+                    found[page] = text.partition(" | phpMyAdmin ")[2]
             relations = site.get("index.php", route="/table/relation", db=sides.DATABASE,
                                  table="item", server="1")
-            # By the engine's name: it shows constraints of InnoDB only.
+            # phpMyAdmin checks the engine's name and shows constraints only for InnoDB.
             assert ("belongs" in relations) == (side.label == "InnoDB")
         return {"tables": side.has_only_its_engine(), **found}
     beside(f"phpMyAdmin {fetched.version(root, 'phpmyadmin')}", use)
 
 
 def installed(side, root):
-    """A copy of the program whose settings lead to the side's server."""
+    """Returns a copy of phpMyAdmin that is configured for the side's server."""
     place = side.folder / "phpmyadmin"
     shutil.copytree(root / "usr/share/phpmyadmin", place, symlinks=False,
                     ignore_dangling_symlinks=True)

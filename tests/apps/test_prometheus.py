@@ -1,4 +1,4 @@
-"""Prometheus with mysqld_exporter: the dashboard and the alert rules of tools/monitoring."""
+"""Prometheus with mysqld_exporter: the dashboard and the alert rules in tools/monitoring."""
 
 import contextlib
 import json
@@ -27,12 +27,12 @@ scrape_configs:
 
 @pytest.fixture
 def prometheus():
-    """The folder with Prometheus and promtool."""
+    """Returns the folder with Prometheus and promtool."""
     return fetched.debian("prometheus", ["prometheus"], PROGRAMS)
 
 
 def promtool(root, *words) -> None:
-    """Runs it; fails with what it says when it fails."""
+    """Runs promtool, and fails with its output if it fails."""
     done = subprocess.run([root / "usr/bin/promtool", *map(str, words)], text=True,
                           capture_output=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -45,7 +45,8 @@ def test_promtool_takes_the_rules_and_they_say_what_they_should(prometheus):
 
 @contextlib.contextmanager
 def watched(prometheus, server):
-    """Prometheus with an exporter, which looks at a server each second; its port."""
+    """Runs Prometheus and an exporter that samples the server each second. Yields the port of
+    Prometheus."""
     root = fetched.debian("mysqld-exporter", ["prometheus-mysqld-exporter"], [EXPORTER])
     server.sql("CREATE USER exporter@localhost IDENTIFIED BY 'exporter'")
     server.sql("GRANT PROCESS, REPLICATION CLIENT, SLAVE MONITOR, SELECT ON *.* "
@@ -61,7 +62,7 @@ def watched(prometheus, server):
                      f"--web.listen-address=127.0.0.1:{own}",
                      f"--storage.tsdb.path={server.folder / 'tsdb'}"],
                     server.folder / "prometheus.log"):
-        # A rate needs two looks.
+        # A rate needs two samples.
         servers.wait_until(lambda: ask(own, "rate(mysql_global_status_cheetah_commits[10s])"),
                            "an answer of Prometheus")
         yield own
@@ -80,8 +81,8 @@ def test_every_query_of_the_dashboard_has_an_answer(prometheus, server):
 
 
 def test_alerts_and_the_error_log_name_stalls_within_ten_seconds(prometheus, new_server):
-    """A disk that stalls, a checkpoint that does not end, a log that is full, and locks that pile
-    up, each for so long."""
+    """A stalled disk, a checkpoint that does not finish, a full log and a pile-up of lock waits
+    each raise an alert and a line in the error log within ten seconds."""
     server = new_server({"loose_cheetah_log_file_size": "1M", "loose_cheetah_log_size_max": "8M"})
     disk = stalls.StalledDisk(server)
     server.start()
@@ -112,14 +113,14 @@ def test_alerts_and_the_error_log_name_stalls_within_ten_seconds(prometheus, new
 
 
 class Named:
-    """Asks whether stalls are named where people look."""
+    """Waits until an alert and the error log report a stall."""
 
     def __init__(self, port: int, server):
         self.port, self.server = port, server
 
     def soon(self, alert: str, stall, reason: str, line: str) -> None:
-        """Waits for the alert and the line of a stall. It has lasted for ten seconds at most then,
-        by its row of the view."""
+        """Waits for the stall's alert and its line in the error log. By then, the stall must have
+        lasted less than ten seconds according to `cheetah_stalls`."""
         servers.wait_until(lambda: (alert, stall) in firing(self.port), f"{alert}, {stall}")
         servers.wait_until(lambda: line in self.server.log.read_text(errors="replace"), line)
         lasted_us = self.server.value("SELECT current_max_us "
@@ -129,13 +130,13 @@ class Named:
 
 
 def firing(port: int) -> set:
-    """The alerts, with the stall that each tells of."""
+    """Returns the firing alerts, each with the stall it reports."""
     alerts = [alert for alert in get(port, "alerts")["alerts"] if alert["state"] == "firing"]
     return {(alert["labels"]["alertname"], alert["labels"].get("stall")) for alert in alerts}
 
 
 def queries() -> list:
-    """Those of the dashboard, for all servers."""
+    """Returns the dashboard's queries, with their variables set to match all servers."""
     panels = json.loads((MONITORING / "cheetah-dashboard.json").read_text())["panels"]
     texts = [target["expr"] for panel in panels for target in panel.get("targets", [])]
     for variable, value in (("$__rate_interval", "10s"), ("$job", ".*"), ("$instance", ".*")):
@@ -145,7 +146,7 @@ def queries() -> list:
 
 
 def ask(port: int, query: str) -> list:
-    """The answer to a query; nothing while Prometheus is not there yet."""
+    """Returns the result of a query, or an empty list if Prometheus does not answer yet."""
     try:
         return get(port, "query", query=query)["result"]
     except OSError:
@@ -153,7 +154,7 @@ def ask(port: int, query: str) -> list:
 
 
 def get(port: int, what: str, **words) -> dict:
-    """What the API says."""
+    """Returns the data from an API call."""
     address = f"http://127.0.0.1:{port}/api/v1/{what}?{urllib.parse.urlencode(words)}"
     with urllib.request.urlopen(address, timeout=60) as answer:
         return json.load(answer)["data"]

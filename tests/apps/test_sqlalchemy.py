@@ -1,4 +1,4 @@
-"""SQLAlchemy: its dialect suite and its own tests of the MariaDB dialect."""
+"""SQLAlchemy: its dialect test suite and its own tests of the MariaDB dialect."""
 
 import xml.etree.ElementTree as xml
 
@@ -7,7 +7,8 @@ import fetched
 TESTS = ["test/dialect/test_suite.py", "test/dialect/mysql"]
 TESTS_LARGE = ["test/orm/test_cascade.py", "test/orm/test_transaction.py", "test/orm/test_query.py",
                "test/orm/test_naturalpks.py", "test/sql/test_query.py", "test/engine"]
-# Compare what they read of a table with the engine's name that they gave it.
+# These tests create a table with a named engine and compare the name with the engine they read
+# back.
 NAMES_ENGINES = ["test_reflection_with_subpartition_options",
                  "test_reflection_with_subpartition_options_two",
                  "test_reflection_with_table_options"]
@@ -37,7 +38,7 @@ def test_sqlalchemy(beside, large):
 
 
 def outcomes(report) -> dict:
-    """Test -> passed, failure, error or skipped."""
+    """Returns a map from a test to passed, failure, error or skipped."""
     found = {}
     for case in xml.parse(report).getroot().iter("testcase"):
         kinds = [child.tag for child in case if child.tag in ("failure", "error", "skipped")]

@@ -1,4 +1,4 @@
-"""WordPress: install, posts, comments, searches."""
+"""WordPress: installation, posts, comments and searches."""
 
 import json
 
@@ -16,7 +16,7 @@ def test_wordpress(beside):
 
 
 def use(side, site) -> dict:
-    """Install a blog, write into it, read from it."""
+    """Installs a blog, writes posts and comments, and reads them."""
     words = [*php.words({"error_reporting": "E_ERROR"}), fetched.HERE / "wordpress_use.php"]
     found = {}
     for step in ("install", "write", "read"):

@@ -1,4 +1,4 @@
-"""Web applications in PHP's own web server."""
+"""Web applications run by PHP's built-in web server."""
 
 import contextlib
 import http.cookiejar
@@ -12,7 +12,7 @@ import sides
 
 
 class Site:
-    """A site on this machine, with the cookies that it gave us."""
+    """A client of a web site on this machine. It keeps the site's cookies."""
 
     def __init__(self, port: int):
         self.address = f"http://127.0.0.1:{port}/"
@@ -20,11 +20,11 @@ class Site:
             urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar()))
 
     def get(self, path: str, **query) -> str:
-        """A page; fails unless its status is 200."""
+        """Returns a page. Fails unless the status is 200."""
         return self._open(path + ("?" if query else "") + urllib.parse.urlencode(query))
 
     def post(self, path: str, fields: dict) -> str:
-        """The page that a form leads to."""
+        """Submits a form and returns the resulting page."""
         return self._open(path, urllib.parse.urlencode(fields).encode())
 
     def answers(self) -> bool:
@@ -40,7 +40,8 @@ class Site:
 
 @contextlib.contextmanager
 def served(side, root, script=None, settings: dict = None):
-    """A Site of the folder `root`, while the block lasts. `script`: handles each request."""
+    """Serves the folder `root` as a Site while the block lasts. `script`, if given, handles each
+    request."""
     port = sides.free_port()
     words = [*php.words({"session.save_path": side.folder, "display_errors": "0",
                          "log_errors": "1", "error_log": side.folder / "php.log",
@@ -53,6 +54,7 @@ def served(side, root, script=None, settings: dict = None):
 
 
 def text(page: str) -> str:
-    """What a person reads of a page: without tags, scripts and spaces."""
+    """Returns the visible text of a page, without tags and scripts and with whitespace
+    collapsed."""
     page = re.sub(r"(?s)<(script|style)\b.*?</\1>", " ", page)
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page)).strip()

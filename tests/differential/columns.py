@@ -1,11 +1,11 @@
 """Column types and their random values, as SQL text.
 
-Values come from small pools, so that duplicates, equal-but-different strings (case, accents,
-trailing spaces) and bounds turn up often.
+Values are drawn from small pools, so duplicates, strings that are equal but different (in case,
+accents or trailing spaces), and limits of the type are frequent.
 """
 
-# Without utf8mb4_uca1400_as_cs: there the server sorts 'A' and 'ä' now one way, now the other, even
-# in one table of InnoDB. tests/sql/collations_all.sql has all collations.
+# Without utf8mb4_uca1400_as_cs: with that collation the server's order of 'A' and 'ä' varies, even
+# within one InnoDB table. tests/sql/collations_all.sql has all collations.
 COLLATIONS = [
     "utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_bin", "utf8mb4_nopad_bin",
     "utf8mb4_uca1400_ai_ci", "utf8mb4_uca1400_nopad_ai_ci", "utf8mb4_unicode_520_nopad_ci",
@@ -26,7 +26,7 @@ def quote(text: str) -> str:
 
 
 class Column:
-    """One column: its definition, what may be done with it, and random literals of its type."""
+    """A column: its definition, its properties and random literals of its type."""
 
     def __init__(self, name, type_text, family, literal, prefix_max=0, nullable=True, extra="",
                  must_prefix=False, indexable=True):
@@ -34,7 +34,7 @@ class Column:
         self.type_text = type_text
         self.family = family            # integer, decimal, float, text, bytes, temporal, other
         self._literal = literal
-        # longest index prefix in characters; 0 = prefixes are not allowed
+        # The maximum length of an index prefix in characters; 0 = no prefixes.
         self.prefix_max = prefix_max
         self.must_prefix = must_prefix  # blobs are indexed by prefix only
         self.indexable = indexable
@@ -45,7 +45,8 @@ class Column:
         self.auto_increment = False
 
     def literal(self, rng, bad_part=0.02) -> str:
-        """A literal; NULL sometimes, and rarely something that does not fit."""
+        """Returns a random literal: sometimes NULL or DEFAULT, and rarely a value that does not fit
+        the type."""
         roll = rng.random()
         if roll < (0.12 if self.nullable else 0.004):
             return "NULL"
@@ -57,20 +58,20 @@ class Column:
         return self._literal(rng)
 
     def plain(self, rng) -> str:
-        """A literal to compare with: never NULL, DEFAULT or unfit (those warn for each row). Nor ''
-        of an ENUM: it is a member, and also stands for a value that does not fit. A scan finds
-        both, an index only one."""
+        """Returns a literal for a comparison. NULL, DEFAULT and unfit values are excluded because
+        they warn for each row. '' is excluded for an ENUM because it is both a member and the
+        stored form of an unfit value. A scan finds both, an index only one of them."""
         literal = self._literal(rng)
         return "'red'" if literal == "''" and self.type_text.startswith("ENUM") else literal
 
     def definition(self) -> str:
-        """The column's line in CREATE TABLE."""
+        """Returns the column's line for CREATE TABLE."""
         null = "" if self.generated else ("" if self.nullable else " NOT NULL")
         return f"`{self.name}` {self.type_text}{null}{self.extra}"
 
 
 def random_column(rng, name: str) -> Column:
-    """A column of any type."""
+    """Returns a column of a random type."""
     maker = rng.choices([integer, decimal, floating, bit, temporal, varying_text, fixed_text,
                          long_text, short_bytes, long_bytes, enumeration, set_of, json, address,
                          uuid, geometry],
@@ -85,7 +86,7 @@ def random_column(rng, name: str) -> Column:
 
 
 def integer(rng, name: str) -> Column:
-    """TINYINT to BIGINT, signed, unsigned or zerofill."""
+    """Returns a column of type TINYINT to BIGINT, signed, unsigned or zerofill."""
     base = rng.choice(list(INTEGER_BITS))
     unsigned = rng.random() < 0.4
     bits = INTEGER_BITS[base]
@@ -114,7 +115,8 @@ def decimal(rng, name: str) -> Column:
 
 
 def floating(rng, name: str) -> Column:
-    """FLOAT and DOUBLE; never summed, for the order of additions is the plan's."""
+    """Returns a FLOAT or DOUBLE column. It is never summed because the order of additions depends
+    on the plan."""
     def literal(r):
         return r.choice([str(r.randint(-5, 5)), f"{r.uniform(-10, 10):.3f}", "0", "-0.0", "1e10",
                          "-2.5e-7", "0.5"])
@@ -128,7 +130,7 @@ def bit(rng, name: str) -> Column:
 
 
 def temporal(rng, name: str) -> Column:
-    """Dates and times with fractions."""
+    """Returns a date or time column, possibly with fractions of a second."""
     base = rng.choice(["DATE", "TIME", "DATETIME", "TIMESTAMP", "YEAR"])
     digits = rng.choice([0, 0, 1, 3, 6]) if base in ("TIME", "DATETIME", "TIMESTAMP") else 0
 
@@ -154,14 +156,15 @@ def temporal(rng, name: str) -> Column:
     type_text = base + (f"({digits})" if digits else "")
     column = Column(name, type_text, "temporal", literal)
     if base == "TIMESTAMP":
-        # Otherwise the first one gets DEFAULT and ON UPDATE CURRENT_TIMESTAMP by itself.
+        # Otherwise the first TIMESTAMP column gets DEFAULT and ON UPDATE CURRENT_TIMESTAMP
+        # implicitly.
         column.nullable = True
         column.extra = " NULL"
     return column
 
 
 def words(r, longest: int) -> str:
-    """A short string with near-duplicates."""
+    """Returns a short random string. Near-duplicates are frequent."""
     letters = LETTERS if r.random() < 0.93 else LETTERS + RARE_LETTERS
     text = "".join(r.choice(letters) for _ in range(r.choice([0, 1, 1, 2, 2, 3, 5])))
     if r.random() < 0.15:
@@ -170,20 +173,21 @@ def words(r, longest: int) -> str:
 
 
 def collated(rng, type_text: str) -> str:
-    """The type with a collation."""
+    """Adds a random collation to the type."""
     collation = rng.choice(COLLATIONS)
     return f"{type_text} CHARACTER SET {collation.split('_')[0]} COLLATE {collation}"
 
 
 def left_out(type_text: str) -> dict:
-    """Letters that the server orders in two ways, in any engine, and what takes their place. So
-    what is found would depend on the plan.
+    """Returns letters that the server orders inconsistently in any engine, each with its
+    substitute. With these letters, the rows found would depend on the plan.
 
-    In a CHAR whose collation counts spaces at the end it compares '' before a tab, and has keys
-    that are padded after it. There A and Ä are equal, but it sorts the one of two bytes first:
-    fewer spaces are behind it. In cp1250_czech_cs '' and ' ' are equal, and their sort keys differ:
-    a sort with LIMIT has another order than one without. And a sort has '' after a tab, as if it
-    were padded, while an index has it before, in any engine.
+    For a CHAR with a NOPAD collation, the server's comparison places '' before a tab, but its
+    padded keys place '' after the tab. In such a collation A and Ä are equal, but the server sorts
+    the two-byte letter first because fewer spaces follow it. In cp1250_czech_cs '' and ' ' are
+    equal but have different sort keys, so a sort with LIMIT returns another order than one without.
+    Also, in this collation a sort places '' after a tab, as for padded values, while an index of
+    any engine places '' before the tab.
     """
     if "czech_cs" in type_text:
         return str.maketrans(dict.fromkeys(" \t\n", "-"))
@@ -194,28 +198,29 @@ def left_out(type_text: str) -> dict:
 
 
 def prefix_of(type_text: str, length: int) -> int:
-    """The longest prefix of an index. None in cp1250_czech_cs: there a prefix of a larger string
-    may be the smaller one, and the server looks for ranges by prefixes, with any engine."""
+    """Returns the maximum length of an index prefix. It is 0 in cp1250_czech_cs because there a
+    prefix of a larger string may be the smaller prefix, and the server looks up ranges by prefixes
+    in any engine."""
     return 0 if "czech_cs" in type_text else length
 
 
 def has_expansions(type_text: str) -> bool:
-    """Whether a letter may weigh as two, as ß does, or two as one. What `prefix_of` says of
-    cp1250_czech_cs is so there, too, for values with such letters."""
+    """Returns whether one letter may have the weight of two, as ß does, or two letters the weight
+    of one. For values with such letters, prefixes have the problem that `prefix_of` describes."""
     return any(word in type_text for word in ("unicode", "uca1400", "german2", "czech"))
 
 
 def like_of(rng, column: Column) -> str:
-    """A quoted pattern of LIKE: a range of an index, except in a binary collation that pads with
-    spaces. There the range begins at the padded letter, and misses the letter with a tab behind
-    it, in any engine."""
+    """Returns a quoted LIKE pattern. It selects an index range, except in a binary collation that
+    pads with spaces. There the range would start at the padded letter, so in any engine it would
+    miss the letter followed by a tab."""
     letter = rng.choice(["a", "A", "s", ""])
     misses_tabs = column.type_text.endswith("_bin") and "_nopad_" not in column.type_text
     return f"'%{letter}%'" if misses_tabs else f"'{letter}%'"
 
 
 def varying_text(rng, name: str) -> Column:
-    """VARCHAR; long values now and then."""
+    """Returns a VARCHAR column. Some of its values are long."""
     length = rng.choice([1, 5, 20, 63, 64, 200, 300])
     type_text = collated(rng, f"VARCHAR({length})")
     other_letters = left_out(type_text)
@@ -236,7 +241,7 @@ def fixed_text(rng, name: str) -> Column:
 
 
 def long_text(rng, name: str) -> Column:
-    """TEXT types, sometimes far longer than a page."""
+    """Returns a TEXT column. Some of its values are far longer than a page."""
     base = rng.choice(["TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT"])
     longest, type_text = 60 if base == "TINYTEXT" else 90000, collated(rng, base)
     while not prefix_of(type_text, 1):
@@ -257,7 +262,7 @@ def some_bytes(r, longest: int) -> str:
 
 
 def short_bytes(rng, name: str) -> Column:
-    """VARBINARY and BINARY."""
+    """Returns a VARBINARY or BINARY column."""
     kind, length = rng.choice([("VARBINARY", length) for length in (1, 16, 255, 400)]
                               + [("BINARY", length) for length in (1, 4, 20)])
     return Column(name, f"{kind}({length})", "bytes", lambda r: some_bytes(r, length),
@@ -286,7 +291,7 @@ def set_of(rng, name: str) -> Column:
 
 
 def json(rng, name: str) -> Column:
-    """JSON: text with a check constraint."""
+    """Returns a JSON column: text with a check constraint."""
     return Column(name, "JSON", "text",
                   lambda r: r.choice(["'{}'", "'[1,2,3]'", "'{\"a\": 1}'", "'null'", "'\"s\"'"]),
                   prefix_max=20, must_prefix=True)
@@ -302,13 +307,13 @@ def address(rng, name: str) -> Column:
 
 
 def uuid(rng, name: str) -> Column:
-    """UUID, stored with its parts swapped."""
+    """Returns a UUID column. The server stores a UUID with its parts swapped."""
     return Column(name, "UUID", "other",
                   lambda r: f"'{r.randint(0, 9):08x}-0000-{r.choice([1, 4, 7])}000-8000-"
                             f"0000000000{r.randint(0, 20):02x}'")
 
 
 def geometry(rng, name: str) -> Column:
-    """POINT, never indexed."""
+    """Returns a POINT column, which is never indexed."""
     return Column(name, "POINT", "geometry",
                   lambda r: f"POINT({r.randint(0, 5)}, {r.randint(0, 5)})", indexable=False)

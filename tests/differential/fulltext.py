@@ -1,10 +1,11 @@
 """Random tables with full-text indexes, changes of their texts, and searches in all modes.
 
-InnoDB finds the words of a transaction only after its commit, so searches stand outside of
-transactions. It counts rows exactly only after ANALYZE TABLE, and OPTIMIZE TABLE with
-innodb_optimize_fulltext_only: the two run on the copies of tables whose ranks are compared. (On
-others OPTIMIZE TABLE ends InnoDB's server now and then.) At other times only the rows are.
-docs/users/fulltext.md ("Where ours differ") names the rest, and each is left out by name below.
+InnoDB finds the words of a transaction only after its commit, so searches run outside of
+transactions. InnoDB's row counts are exact only after ANALYZE TABLE, and after OPTIMIZE TABLE with
+innodb_optimize_fulltext_only. Both statements run on copies of tables, and ranks are compared only
+there. (On other tables OPTIMIZE TABLE sometimes crashes InnoDB's server.) Elsewhere only the rows
+are compared. docs/users/fulltext.md ("Where ours differ") lists the other differences, and the
+generator avoids each of them, as comments below note.
 """
 
 import functools
@@ -15,7 +16,7 @@ from cheetah_tools.paths import shared_data
 from statements import Statement, Stream
 from twins import difference
 
-# What InnoDB needs to count exactly.
+# The settings with which InnoDB counts exactly.
 OPTIONS = {"innodb_optimize_fulltext_only": 1, "innodb_ft_num_word_optimize": 10000,
            "innodb_stats_persistent": 1, "innodb_stats_auto_recalc": 0,
            "innodb_stats_persistent_sample_pages": 2000}
@@ -49,12 +50,12 @@ class Index:
         self.name, self.columns = name, columns
 
     def definition(self) -> str:
-        """For CREATE and ALTER TABLE."""
+        """Returns the index's line for CREATE TABLE and ALTER TABLE."""
         return f"FULLTEXT KEY {self.name} ({', '.join(self.columns)})"
 
 
 class Texts:
-    """A table: `id`, `tag`, three columns of text; no two rows have one id."""
+    """A table with `id`, `tag`, `n` and three text columns. No two rows have the same ID."""
 
     def __init__(self, name: str, rng):
         self.name, self.charset = name, rng.choice(COLLATIONS)
@@ -72,7 +73,8 @@ class Texts:
 
 @functools.cache
 def real_texts() -> list:
-    """Texts of the data sets beside the project; none where there are none."""
+    """Returns texts from the data sets next to the project, or an empty list if there are no data
+    sets."""
     texts = []
     for name in ("feed_beer", "ltgwiki"):
         path = shared_data() / f"{name}.sql.zst"
@@ -91,13 +93,13 @@ def real_texts() -> list:
 
 
 def quoted(text: str) -> str:
-    """As a literal of SQL."""
+    """Returns the text as an SQL literal."""
     return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def same_ranks(left: list, right: list) -> str:
-    """The same rows and ranks; and ours in the order of their ranks. The rank is the last
-    column."""
+    """Compares rows and ranks, where the rank is the last column. Returns the difference, or an
+    empty string."""
     if len(left) != len(right):
         return "numbers of rows differ"
     for mine, other in zip(sorted(left, key=by_key_and_rank), sorted(right, key=by_key_and_rank),
@@ -110,7 +112,7 @@ def same_ranks(left: list, right: list) -> str:
 
 
 def ordered_ranks(left: list, right: list) -> str:
-    """As `same_ranks`, and in descending order of ranks."""
+    """Like `same_ranks`, but also requires our rows in descending order of ranks."""
     ranks = [float(row[-1]) for row in right]
     if any(later > earlier + ORDER_TOLERANCE
            for earlier, later in zip(ranks, ranks[1:], strict=False)):
@@ -119,17 +121,18 @@ def ordered_ranks(left: list, right: list) -> str:
 
 
 def by_key_and_rank(row) -> tuple:
-    """Rows of one key differ by rank only."""
+    """Returns a sort key. Rows with equal keys are ordered by their rank."""
     return (*row[:-1], float(row[-1]))
 
 
 def no_matter(_left: list, _right: list) -> str:
-    """Only errors are compared: engines count and report work in their own ways."""
+    """Accepts any rows, so that only errors are compared. Engines count and report work in their
+    own ways."""
     return ""
 
 
 class Fulltext(Stream):
-    """Of tables with full-text indexes."""
+    """Statements on tables with full-text indexes."""
 
     def __init__(self, rng, folder):
         super().__init__(rng, folder)
@@ -140,16 +143,16 @@ class Fulltext(Stream):
                       (self.ranks, 12), (self.change_found, 1)]
 
     def columns_of(self, _table) -> str:
-        """What is compared."""
+        """Returns the columns to compare."""
         return "id, tag, n, t1, t2, t3"
 
     def next(self) -> list:
-        """Tables first."""
+        """Creates the tables first, then returns random statements."""
         return self.new_table() if len(self.tables) < 3 else super().next()
 
     def settles(self, innodb, statement, other) -> bool:
-        """Whether InnoDB answers as the other engine does when a new table has the rows. Its live
-        answers lack rows now and then."""
+        """Returns whether InnoDB gives the other engine's answer once the rows are copied to a new
+        table. In the original table InnoDB's answers sometimes lack rows."""
         found = re.search(r"^SELECT .* FROM (\w+)", statement.text, re.S)
         if not found or "MATCH (" not in statement.text:
             return False
@@ -165,14 +168,14 @@ class Fulltext(Stream):
     # --- texts
 
     def word(self, table) -> str:
-        """One of few words, so that most of them are found."""
+        """Returns one word from a small vocabulary, so that most searches find rows."""
         kinds = [WORDS, STOP_WORDS, SHORT_WORDS, LONG_WORDS]
         if table.charset[0] != "latin1":
             kinds.append(WIDE_WORDS[:-1] if table.charset[0] == "utf8mb3" else WIDE_WORDS)
         return self.rng.choice(self.rng.choices(kinds, [60, 12, 6, 2, 8][:len(kinds)])[0])
 
     def text(self, table, words_max=12) -> str:
-        """A literal of any kind."""
+        """Returns a literal: NULL, an empty string, a real text or random words."""
         rng = self.rng
         roll = rng.random()
         if roll < 0.06:
@@ -192,7 +195,7 @@ class Fulltext(Stream):
         return quoted(text)
 
     def row(self, table) -> str:
-        """Values of a new row, or of one whose id there may be."""
+        """Returns the values of a new row."""
         self.last_id += 1
         columns = ", ".join(self.text(table) if not kind.startswith("CHAR") else self.char(table)
                             for kind in table.columns.values())
@@ -200,37 +203,38 @@ class Fulltext(Stream):
                 f"{columns})")
 
     def char(self, table) -> str:
-        """A text that a CHAR(200) has room for."""
+        """Returns a text that fits in CHAR(200)."""
         return f"LEFT({self.text(table, 4)}, 200)"
 
     def value(self, table, column: str) -> str:
-        """A new value of that column."""
+        """Returns a new value for that column."""
         return self.char(table) if table.columns[column].startswith("CHAR") else self.text(table)
 
     def some_id(self) -> int:
-        """Rather a late one: the early ones have gone."""
+        """Returns a random recent ID. Rows with earlier IDs were mostly deleted."""
         return self.rng.randint(max(1, self.last_id - ROWS_MAX), max(1, self.last_id))
 
     # --- rows
 
     def insert(self) -> Statement:
-        """INSERT of one row, or of a few."""
+        """INSERT of one or more rows."""
         table = self.table()
         rows = ", ".join(self.row(table) for _ in range(self.rng.choice([1, 1, 2, 5])))
         ignore = self.rng.choice(["", "", " IGNORE"])
         return Statement(f"INSERT{ignore} INTO {table.name} VALUES {rows}")
 
     def again(self, table) -> str:
-        """A row whose id there may be."""
+        """Returns a row whose ID may already exist."""
         row = self.row(table)
         return re.sub(r"^\(\d+", f"({self.some_id()}", row)
 
     def has_one_key(self, table) -> bool:
-        """Whether the id alone is a key: otherwise a row of the same id would come in beside."""
+        """Returns whether the ID alone is a key. Otherwise a row with an existing ID would be
+        added, not replaced."""
         return table.key in ("PRIMARY KEY (id)", "PRIMARY KEY (id DESC)", "UNIQUE KEY u (id)")
 
     def replace(self) -> Statement:
-        """REPLACE, of one or two rows."""
+        """REPLACE of one or two rows."""
         table = self.table()
         if not self.has_one_key(table):
             return self.insert()
@@ -238,7 +242,7 @@ class Fulltext(Stream):
         return Statement(f"REPLACE INTO {table.name} VALUES {rows}")
 
     def on_duplicate(self) -> Statement:
-        """INSERT .. ON DUPLICATE KEY UPDATE."""
+        """INSERT .. ON DUPLICATE KEY UPDATE of one row."""
         table = self.table()
         if not self.has_one_key(table):
             return self.insert()
@@ -246,7 +250,7 @@ class Fulltext(Stream):
                          f"ON DUPLICATE KEY UPDATE {self.change(table)}")
 
     def change(self, table) -> str:
-        """What UPDATE sets: texts, or what has no index."""
+        """Returns assignments for UPDATE: to text columns, or to the column without an index."""
         rng = self.rng
         if rng.random() < 0.15:
             return f"n = n + {rng.randint(1, 3)}"
@@ -254,7 +258,7 @@ class Fulltext(Stream):
         return ", ".join(f"{column} = {self.value(table, column)}" for column in columns)
 
     def where(self) -> str:
-        """One row, or some."""
+        """Returns a condition for one row or a few rows."""
         if self.rng.random() < 0.6:
             return f"id = {self.some_id()}"
         start = self.some_id()
@@ -266,7 +270,7 @@ class Fulltext(Stream):
         return Statement(f"UPDATE {table.name} SET {self.change(table)} WHERE {self.where()}")
 
     def move(self) -> Statement:
-        """UPDATE of a key, perhaps with the texts."""
+        """UPDATE of a key column, sometimes with text columns."""
         table = self.table()
         self.last_id += 1
         more = f", {self.change(table)}" if self.rng.random() < 0.4 else ""
@@ -274,12 +278,12 @@ class Fulltext(Stream):
         return Statement(f"UPDATE {table.name} SET {what}{more} WHERE id = {self.some_id()}")
 
     def delete(self) -> Statement:
-        """DELETE of one row or some, and of old ones so that tables stay small."""
+        """DELETE of one row, a few rows, or old rows so that tables stay small."""
         where = self.rng.choice([self.where(), self.where(), f"id < {self.last_id - ROWS_MAX}"])
         return Statement(f"DELETE FROM {self.table().name} WHERE {where}")
 
     def change_found(self) -> list:
-        """UPDATE or DELETE of what a search finds, which is compared first."""
+        """UPDATE or DELETE of the rows that a search finds. The search result is compared first."""
         table = self.table()
         found = f"MATCH ({self.columns(table)}) AGAINST ({quoted(self.word(table))})"
         if self.in_transaction:
@@ -291,7 +295,7 @@ class Fulltext(Stream):
             f"DELETE FROM {table.name} WHERE {found} AND n = 3"]))]
 
     def transaction(self) -> list:
-        """It begins, gets a savepoint, goes back to it, or ends."""
+        """Begins a transaction, rolls back to a savepoint, or ends the transaction."""
         if not self.in_transaction:
             return [Statement("BEGIN", apply=lambda: setattr(self, "in_transaction", True))]
         if self.rng.random() < 0.4:
@@ -308,7 +312,7 @@ class Fulltext(Stream):
     # --- definitions
 
     def new_table(self) -> list:
-        """A table with one or two indexes, and some rows."""
+        """Creates a table with one or two indexes and some rows."""
         self.names_made += 1
         table = Texts(f"t{self.names_made}", self.rng)
         for no in range(self.rng.choice([1, 1, 2])):
@@ -320,23 +324,23 @@ class Fulltext(Stream):
                 Statement(f"INSERT INTO {table.name} VALUES {rows}")]
 
     def new_index(self, table, name: str) -> Index:
-        """Over one to three columns."""
+        """Returns an index over one to three columns."""
         return Index(name, self.rng.sample(list(table.columns), self.rng.choice([1, 2, 2, 3])))
 
     def ddl(self, text: str, change=lambda: None) -> Statement:
-        """A statement that commits what is open."""
+        """A statement that commits the open transaction."""
         def apply():
             self.ended()
             change()
         return Statement(text, apply=apply, compare=no_matter)
 
     def alter(self) -> Statement:
-        """Indexes come, go and get other names; columns come; the table is built anew."""
+        """Adds, drops and renames indexes, adds columns, or rebuilds the table."""
         rng, table = self.rng, self.table()
         self.names_made += 1
         name, how = (f"f{self.names_made}",
                      rng.choice(["", ", ALGORITHM = INPLACE", ", ALGORITHM = COPY"]))
-        # InnoDB builds no table in place with several indexes
+        # InnoDB cannot rebuild a table in place if it has several full-text indexes.
         built = how if "COPY" in how else ""
         roll = rng.random()
         if roll < 0.35 and len(table.indexes) < 3:
@@ -353,14 +357,15 @@ class Fulltext(Stream):
             return self.ddl(f"ALTER TABLE {table.name} RENAME INDEX {index.name} TO {name}",
                             lambda: setattr(index, "name", name))
         if roll < 0.85:
-            # It comes and goes at once, so that rows keep the columns that others are written for.
+            # The next step drops the column, so that statements generated for the old columns still
+            # fit.
             return self.ddl(f"ALTER TABLE {table.name} ADD COLUMN c{self.names_made} INT "
                             f"DEFAULT 7 FIRST{rng.choice(['', built])}",
                             lambda: self.drop_column(table, f"c{self.names_made}"))
         return self.ddl(f"ALTER TABLE {table.name} FORCE{built}")
 
     def drop_column(self, table, column: str) -> None:
-        """To be done by the next step."""
+        """Makes the next step drop the column."""
         self.kinds.append((lambda: self.ddl(f"ALTER TABLE {table.name} DROP COLUMN {column}",
                                             self.kinds.pop), 1e9))
 
@@ -368,7 +373,8 @@ class Fulltext(Stream):
         return self.ddl(f"TRUNCATE TABLE {self.table().name}")
 
     def fill(self) -> list:
-        """An empty table gets the rows of another one, by INSERT .. SELECT or LOAD DATA."""
+        """Creates an empty table and copies the rows of another table with INSERT .. SELECT or LOAD
+        DATA."""
         source = self.table()
         columns, name = self.columns_of(source), f"copy{self.names_made}"
         self.names_made += 1
@@ -393,7 +399,8 @@ class Fulltext(Stream):
     # --- searches
 
     def columns(self, table) -> str:
-        """Those of an index, in any order; rarely others, which is an error."""
+        """Returns the columns of an index in any order, or rarely other columns, which is an
+        error."""
         rng = self.rng
         columns = (list(rng.choice(table.indexes).columns) if rng.random() < 0.97
                    else rng.sample(list(table.columns), 1))
@@ -401,14 +408,15 @@ class Fulltext(Stream):
         return ", ".join(columns)
 
     def search(self) -> list:
-        """Only the rows are compared: InnoDB counts deleted rows, and estimates their number."""
+        """Runs searches whose rows, but not ranks, are compared: InnoDB counts deleted rows and
+        estimates the row count."""
         return [*self.outside(), *self.searches(self.table(), self.rng.randint(2, 6))]
 
     def searches(self, table, count: int) -> list:
         return [self.one_search(table) for _ in range(count)]
 
     def one_search(self, table) -> Statement:
-        """In any of the ways in which the server may use it."""
+        """A search in one of the forms in which a statement may use MATCH."""
         rng = self.rng
         mode = rng.choices([NATURAL, BOOLEAN, EXPANSION], [4, 6, 1.5])[0]
         match = (f"MATCH ({self.columns(table)}) "
@@ -426,8 +434,8 @@ class Fulltext(Stream):
         return Statement(f"SELECT id, tag, n FROM {table.name} WHERE {match}")
 
     def ranks(self) -> list:
-        """Rows and ranks, in their order, in a copy of a table: InnoDB counts rows that were
-        deleted."""
+        """Compares rows, ranks and their order. The searches run on a copy of a table because
+        InnoDB counts rows that were deleted."""
         rng, table, copy = self.rng, self.table(), f"copy{self.names_made}"
         self.names_made += 1
         made = [*self.outside(), self.ddl(f"CREATE TABLE {copy} LIKE {table.name}"),
@@ -435,7 +443,7 @@ class Fulltext(Stream):
                 *[Statement(f"OPTIMIZE TABLE {copy}", only="InnoDB")] * 2,
                 Statement(f"ANALYZE TABLE {copy}", compare=no_matter)]
         for _ in range(rng.randint(3, 8)):
-            # Which words an expanded query has depends on how InnoDB stores rows.
+            # The words of an expanded query depend on how InnoDB stores rows.
             mode = rng.choices([NATURAL, BOOLEAN], [4, 6])[0]
             match = (f"MATCH ({self.columns(table)}) "
                      f"AGAINST ({quoted(self.query(table, mode, settled=True))} {mode})")
@@ -445,11 +453,11 @@ class Fulltext(Stream):
         return [*made, self.ddl(f"DROP TABLE {copy}")]
 
     def outside(self) -> list:
-        """Ends the transaction that may be open."""
+        """Ends the open transaction, if any."""
         return [self.end()] if self.in_transaction else []
 
     def query(self, table, mode: str, settled: bool) -> str:
-        """A query of that mode; some are malformed."""
+        """Returns a query for that mode. Some queries are malformed."""
         rng = self.rng
         if mode == BOOLEAN:
             query = self.boolean_list(table, rng.choice([0, 0, 1, 2]))
@@ -458,22 +466,22 @@ class Fulltext(Stream):
                              for _ in range(rng.choice([0, 1, 1, 2, 3, 5])))
         if rng.random() < 0.12:
             query = self.spoiled(query)
-        # Behind two + and a parenthesis InnoDB skips rows for a phrase with +.
+        # After two + and a parenthesis, InnoDB skips rows for a phrase with +.
         query = re.sub(r'(\+\s*)+"', lambda found: '"' if "(" in query[:found.start()] and
                        query.count("+", 0, found.start()) > 1 else found[0], query)
         if mode == EXPANSION:
-            # After a `*` InnoDB may take words of the rows found for prefixes.
+            # With a `*`, InnoDB may treat words of the found rows as prefixes.
             query = query.replace("*", "")
         if table.charset[1].endswith("_bin"):
-            # InnoDB finds no phrase with capital letters there.
+            # InnoDB finds no phrase with capital letters in a binary collation.
             query = query.replace('"', "")
         if not settled and '"' in query:
-            # InnoDB does not find rows in its cache by a prefix behind a phrase.
+            # If a prefix follows a phrase, InnoDB does not search its cache for the prefix.
             query = query.replace("*", "")
         return query
 
     def plain_item(self, table, mode: str) -> str:
-        """A word, a phrase, or signs that mean nothing here."""
+        """Returns a word, a phrase, or operators that have no meaning in this mode."""
         rng = self.rng
         roll = rng.random()
         if roll < 0.15:
@@ -485,18 +493,18 @@ class Fulltext(Stream):
         return self.word(table)
 
     def phrase(self, table) -> str:
-        """Words that may stand so in a row."""
+        """Returns words that may be adjacent in a row."""
         words = [self.word(table) for _ in range(self.rng.choice([1, 2, 2, 3]))]
         return self.rng.choice([" ", " ", ", ", "  "]).join(words)
 
     def boolean_list(self, table, depth: int) -> str:
-        """Terms, phrases and lists, with operators."""
+        """Returns terms, phrases and lists, with operators."""
         items = [self.boolean_item(table, depth)
                  for _ in range(self.rng.choice([1, 1, 2, 2, 3, 4]))]
         return " ".join(items)
 
     def boolean_item(self, table, depth: int) -> str:
-        """One, with an operator or without."""
+        """Returns one term, phrase or list, with or without an operator."""
         rng = self.rng
         operator = rng.choice(["", "", "", "+", "+", "-", "~", "<", ">"])
         roll = rng.random()
@@ -514,7 +522,7 @@ class Fulltext(Stream):
         return operator + word
 
     def spoiled(self, query: str) -> str:
-        """A sign more, or fewer."""
+        """Removes a character from the query or adds one."""
         rng = self.rng
         at = rng.randint(0, len(query))
         if rng.random() < 0.3:

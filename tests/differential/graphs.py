@@ -1,9 +1,10 @@
-"""Random tables that foreign keys tie together, and random changes of their rows and definitions.
+"""Random tables connected by foreign keys, and random changes of their rows and definitions.
 
-Values are few, so that most rows have children and parents, and chains come about, and tables that
-refer to themselves. In some graphs tables refer to each other in circles; nothing but refusals
-follows from constraints there, as InnoDB keeps rows in a circle or not by which of their entries
-have gone already. Where several rows change, the order of the rows is given.
+Values are few, so most rows have children and parents, and chains of rows and tables that refer to
+themselves are common. In some graphs tables refer to each other in circles. The constraints of
+these graphs only refuse changes and have no cascading actions, because InnoDB's result in a circle
+depends on which index entries it has already deleted. A statement that changes several rows gives
+their order.
 """
 
 from statements import Statement, Stream
@@ -17,21 +18,22 @@ REFUSALS = ["", " ON DELETE RESTRICT", " ON UPDATE RESTRICT",
             " ON DELETE NO ACTION ON UPDATE NO ACTION"]
 COLLATIONS = ["utf8mb4_general_ci", "utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_bin",
               "utf8mb4_general_nopad_ci", "latin1_swedish_ci", "latin1_bin"]
-CIRCLES = 0.25   # of all graphs
+CIRCLES = 0.25   # the fraction of graphs with circles
 COLUMNS = "(id, a, b, code, of, v)"
 
 
 class Node:
-    """A table: id is its key, `code` an indexed text, the others refer to something."""
+    """A table. `id` is its primary key, `code` an indexed string, and the other columns refer to
+    rows."""
 
     def __init__(self, name: str):
         self.name = name
 
 
 class Graph(Stream):
-    """Of tables that are tied together."""
+    """Statements on tables that are connected by foreign keys."""
 
-    BESIDE_INNODB = True   # no constraints that InnoDB follows in an order of its own
+    BESIDE_INNODB = True   # exclude constraints that InnoDB checks in its own order
 
     def __init__(self, rng, folder):
         super().__init__(rng, folder)
@@ -45,13 +47,13 @@ class Graph(Stream):
                       (self.rebuild, 0.7), (self.redefine, 1.5)]
 
     def next(self) -> list:
-        """Tables and their constraints first."""
+        """Creates the tables and their constraints first, then returns random statements."""
         if len(self.tables) < 5:
             return [self.create()]
         return [self.tie()] if self.constraints < self.to_tie else super().next()
 
     def create(self) -> Statement:
-        """A table; `code` sorts the other way round now and then."""
+        """Creates a table. Sometimes the index on `code` is descending."""
         node = Node(f"n{len(self.tables) + 1}")
         direction = " DESC" if self.rng.random() < 0.3 else ""
         unique = "UNIQUE " if self.rng.random() < 0.3 else ""
@@ -69,12 +71,12 @@ class Graph(Stream):
         own, columns = rng.choice([("a", "id"), ("b", "id"), ("of", "code"), ("b, a", "b, a"),
                                    ("a", "b")])
         child = self.table()
-        # Whether it finds a row itself by another index than the primary key depends on the
-        # order of its indexes.
+        # If a table refers to itself through an index other than the primary key, the order of the
+        # indexes determines whether a row finds itself.
         parent = (self.table() if columns == "id"
                   else rng.choice([node for node in self.tables if node is not child]))
-        # Of two constraints that say the same, InnoDB checks one in the middle of the other's
-        # action.
+        # If two constraints have the same columns, InnoDB checks one of them in the middle of the
+        # other's action.
         tie = (child, own, parent, columns)
         actions = rng.choice(REFUSALS if self.has_circles else ACTIONS)
         if (tie in self.ties or self.disturbs({**self.ties, tie: actions})
@@ -89,9 +91,10 @@ class Graph(Stream):
                          f"{parent.name} ({columns}){actions}{how}", apply=self.end)
 
     def disturbs(self, ties: dict) -> bool:
-        """Whether a row may lose two parents to one statement, of which one changes the columns of
-        an index that serves the other's constraint: InnoDB then looks for that parent again, which
-        has gone or not by the order of constraints (docs/users/limits.md)."""
+        """Returns whether a row may lose two parents in one statement while the action of one
+        constraint changes a column in the index of the other constraint. InnoDB then looks up the
+        other parent again, and the order of constraints decides whether that parent was already
+        deleted (docs/users/limits.md)."""
         if not self.BESIDE_INNODB:
             return False
         numbers = [(tie, actions) for tie, actions in ties.items() if tie[1] != "of"]
@@ -101,7 +104,7 @@ class Graph(Stream):
                    and ("SET NULL" in actions or "UPDATE CASCADE" in actions))
 
     def origins(self, ties: dict, node) -> set:
-        """A table, and all that it refers to, by others too."""
+        """Returns a table and all tables that it refers to, directly or through others."""
         found, beyond = set(), {node}
         while beyond:
             found |= beyond
@@ -109,17 +112,17 @@ class Graph(Stream):
         return found
 
     def leads(self, child, parent) -> bool:
-        """Whether a table refers to another one, by others too."""
+        """Returns whether `child` refers to `parent`, directly or through other tables."""
         parents = {tie[2] for tie in self.ties if tie[0] is child and tie[2] is not child}
         return parent in parents or any(self.leads(between, parent) for between in parents)
 
     def untie(self) -> Statement:
-        """DROP FOREIGN KEY, which may not be there."""
+        """DROP FOREIGN KEY of a constraint that may not exist."""
         return Statement(f"ALTER TABLE {self.table().name} DROP FOREIGN KEY IF EXISTS "
                          f"x{self.rng.randint(1, self.constraints)}", apply=self.end)
 
     def rename(self) -> list:
-        """A table gets another name, and the constraints follow."""
+        """Renames a table. Its constraints follow."""
         node = self.table()
         new = node.name + "r" if len(node.name) < 6 else "n" + node.name[1:].replace("r", "") + "s"
 
@@ -129,7 +132,7 @@ class Graph(Stream):
         return [Statement(f"RENAME TABLE {node.name} TO {new}", apply=apply)]
 
     def rebuild(self) -> list:
-        """By a copy, and what is shown then."""
+        """Rebuilds a table by a copy and compares the constraints shown afterwards."""
         name = self.table().name
         return [Statement(f"ALTER TABLE {name} FORCE, ALGORITHM = COPY", apply=self.end),
                 Statement("SELECT constraint_name, table_name, referenced_table_name, "
@@ -138,8 +141,8 @@ class Graph(Stream):
                           "WHERE constraint_schema = '{twin}'")]
 
     def redefine(self) -> Statement:
-        """Keys and columns that come and go, tables that are emptied; refused where a constraint
-        needs what is there."""
+        """Adds or drops keys and columns, or truncates a table. Such a change is refused if a
+        constraint depends on the old definition or the rows."""
         name = self.table().name
         change = self.rng.choice(["ADD KEY more (v)", "DROP KEY more", "ADD COLUMN w INT DEFAULT 7",
                                   "DROP COLUMN w", "DROP KEY ba", "ADD KEY ba (b, a)",
@@ -150,17 +153,18 @@ class Graph(Stream):
         return Statement(statement, apply=self.end)
 
     def end(self) -> None:
-        """Changes of definitions commit."""
+        """Marks the transaction as ended, since a change of definitions commits."""
         self.in_transaction = False
 
     # --- rows
 
     def number(self) -> str:
-        """A small number, or NULL."""
+        """Returns a small number or NULL."""
         return "NULL" if self.rng.random() < 0.25 else str(self.rng.randint(1, VALUES))
 
     def text(self) -> str:
-        """A short text; case and spaces at the end do not count."""
+        """Returns a short string. Strings may differ in case and trailing spaces, which comparisons
+        ignore."""
         if self.rng.random() < 0.25:
             return "NULL"
         word = self.rng.choice(["one", "two", "three", "four"])
@@ -172,7 +176,7 @@ class Graph(Stream):
                 f"{self.rng.randint(0, 9)})")
 
     def rows(self) -> str:
-        """One row or a few."""
+        """Returns one row or a few rows."""
         return ", ".join(self.row() for _ in range(self.rng.choice([1, 1, 1, 2, 4])))
 
     def ignore(self) -> str:
@@ -191,14 +195,14 @@ class Graph(Stream):
                          f"ON DUPLICATE KEY UPDATE {self.change()}")
 
     def change(self) -> str:
-        """What UPDATE sets."""
+        """Returns the assignment for UPDATE."""
         column = self.rng.choice(["id", "a", "b", "code", "of", "v"])
         values = {"id": str(self.rng.randint(1, VALUES)), "code": self.text(), "of": self.text()}
         value = values.get(column, self.number())
         return f"{column} = {value}"
 
     def where(self) -> str:
-        """Which rows, in the order of their keys."""
+        """Returns a condition for rows, in the order of their keys."""
         condition = self.rng.choice([f"id = {self.rng.randint(1, VALUES)}",
                                      f"id > {self.rng.randint(1, VALUES)}",
                                      f"a = {self.rng.randint(1, VALUES)}",
@@ -218,7 +222,7 @@ class Graph(Stream):
         return Statement(self.rng.choice(["COMMIT", "ROLLBACK"]), apply=self.end)
 
     def savepoint(self) -> list:
-        """A part of a transaction that is taken back."""
+        """Changes rows after a savepoint, then rolls back to it."""
         if not self.in_transaction:
             return [self.update()]
         return [Statement("SAVEPOINT s"), self.delete(), self.update(), Statement("ROLLBACK TO s")]

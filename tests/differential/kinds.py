@@ -1,12 +1,13 @@
-"""Statements on tables of all kinds, most of which do not suit the table that they meet.
+"""Statements on tables of all kinds. Most statements do not suit the table they run on.
 
-A handful of names stand for whatever was made last under them: tables, temporary ones, sequences,
-views, partitioned and system-versioned tables, copies of one another. Statements are drawn without
-a look at what a name is. Both engines must give the same answer or the same error, and the server
-must survive. SELECT alone tells the rows of a table, so nothing here asks for sizes. Left out
-are FULLTEXT keys, which InnoDB does not have in temporary tables, and foreign keys, which Cheetah
-does not have in system-versioned ones: each has a test of its own. A transaction is begun only
-where none is open: to InnoDB a sequence that was read is one.
+A few names are used for tables, temporary tables, sequences, views, partitioned and
+system-versioned tables, and copies of each other. A name refers to the object that was created last
+under that name. Statements are drawn regardless of the object's kind. Both engines must give the
+same answer or the same error, and the server must survive. Rows are compared through SELECT, so no
+statement here reads table sizes. FULLTEXT keys are excluded because InnoDB does not support them in
+temporary tables, and foreign keys because Cheetah does not support them in system-versioned tables.
+Both have tests of their own. A transaction is begun only where none is open, because in InnoDB
+reading a sequence opens a transaction.
 """
 
 import re
@@ -16,24 +17,24 @@ import listed
 from statements import Statement, Stream
 from twins import RECONNECT
 
-# Waits for prepared XA transactions that nobody is connected to end soon.
+# Short timeouts for waits for prepared XA transactions without a connection.
 OPTIONS = {"innodb_lock_wait_timeout": 1, "cheetah_lock_wait_timeout": 1, "lock_wait_timeout": 1}
 COMPARE_EVERY = 100
 NAMES = [f"t{number}" for number in range(1, 7)]
 ROWS_MAX = 40
 
-# Of checks the answers are each engine's own; errors must be the same.
+# The answers of checks are specific to each engine, but their errors must be the same.
 (DEFINITIONS, PERMANENT, ROUTINES, CHANGES, READS, SHOWN, CHECKS, DEFINED_ANEW,
  AROUND) = listed.statements(Path(__file__).with_name("kinds.sql")).values()
 
 
 class Kinds(Stream):
-    """Of names that stand for anything."""
+    """Statements on names that refer to objects of any kind."""
 
     steps = 0
 
     def next(self) -> list:
-        """One statement, or now and then all that is there."""
+        """Returns one statement, or at regular intervals a query of each name's contents."""
         self.steps += 1
         if self.steps % COMPARE_EVERY == 0:
             return [Statement(f"SELECT * FROM {name}") for name in NAMES]
@@ -50,7 +51,7 @@ class Kinds(Stream):
         return [*before, Statement(text, compare=compare)]
 
     def create(self) -> str:
-        """CREATE of anything, plain, temporary, or in the place of another."""
+        """CREATE of any object, plain, temporary, or with OR REPLACE."""
         temporary = self.rng.random() < 0.45
         words = "TEMPORARY " if temporary else ""
         body = self.rng.choice(DEFINITIONS if temporary else DEFINITIONS + PERMANENT)
@@ -58,19 +59,19 @@ class Kinds(Stream):
         return f"CREATE {replace}{words}" + self.filled(body)
 
     def filled(self, template: str) -> str:
-        """A template with names and numbers."""
+        """Fills a template with names and numbers."""
         rng = self.rng
         return template.format(t=rng.choice(NAMES), u=rng.choice(NAMES), n=rng.randint(1, ROWS_MAX),
                                m=rng.randint(1, 9), bit=rng.randint(0, 1))
 
 
 def nothing(_left: list, _right: list) -> str:
-    """Only errors are compared."""
+    """Accepts any rows, so that only errors are compared."""
     return ""
 
 
 def shown_alike(left: list, right: list) -> str:
-    """Definitions but for the name of the engine."""
+    """Compares definitions, ignoring the name of the engine."""
     return "" if plain(left) == plain(right) else "definitions differ"
 
 
@@ -79,6 +80,6 @@ def plain(rows: list) -> str:
     return re.sub(r"ENGINE ?= ?\w+", "ENGINE", text)
 
 
-# Templates of statements on names, how their answers are compared, and how often they are drawn.
+# Templates of statements on names, how their answers are compared, and their weights.
 GROUPS = [(CHANGES, None, 30), (READS, None, 18), (SHOWN, shown_alike, 4), (CHECKS, nothing, 8),
           (DEFINED_ANEW, nothing, 14), (AROUND, None, 16)]

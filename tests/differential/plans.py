@@ -1,15 +1,15 @@
-"""Queries whose plans have rowid filters, ranges that the server sorts (MRR) and joins that gather
-keys (BKA, BKAH), in all settings of the optimizer that concern them.
+"""Queries whose plans have rowid filters, ranges sorted by the server (MRR) and joins that batch
+keys (BKA, BKAH), with all related optimizer settings.
 
-The tables have so many rows that such plans pay, and change meanwhile. Which plan an engine takes
-is its own matter here (`tests/sql/plans.sql` compares plans): the rows must be the same.
+The tables are large enough for such plans to pay off, and they change during the test. Engines may
+choose different plans (`tests/sql/plans.sql` compares plans), but the rows must be the same.
 """
 
 from statements import Statement, Stream
 
 ROWS, VALUES_MAX = 4000, 400
 COMPARE_EVERY = 60
-# How a table is identified: by an integer, a text, two columns, or not at all.
+# The row's key: an integer, a string, two columns, or no key.
 KEYS = ["id INT PRIMARY KEY", "id VARCHAR(20) COLLATE utf8mb4_general_ci PRIMARY KEY",
         "id INT NOT NULL, other INT DEFAULT 3, PRIMARY KEY (other, id DESC)", "id INT NOT NULL"]
 COLUMNS = ("a INT, b INT, c VARCHAR(30) COLLATE utf8mb4_unicode_ci, d INT NOT NULL, e TEXT,"
@@ -23,7 +23,7 @@ SWITCHES = ["mrr", "mrr_sort_keys", "mrr_cost_based", "rowid_filter", "index_con
 
 
 class Plans(Stream):
-    """Of queries, settings and changes on three tables."""
+    """Queries, settings and changes on three tables."""
 
     def __init__(self, rng, folder):
         super().__init__(rng, folder)
@@ -31,7 +31,7 @@ class Plans(Stream):
         self.waiting = [text for name in ("t1", "t2", "t3") for text in self.made(name)]
 
     def next(self) -> list:
-        """One statement, or at times the contents."""
+        """Returns one statement, or at regular intervals a query of the contents."""
         self.steps += 1
         if self.waiting:
             return [Statement(self.waiting.pop(0))]
@@ -43,7 +43,7 @@ class Plans(Stream):
                           else self.join() if roll < 0.65 else self.query())]
 
     def made(self, name: str) -> list:
-        """A table, its rows, and what the optimizer knows of them."""
+        """Creates a table, its rows and the optimizer's statistics."""
         rng = self.rng
         indexes = ", ".join(rng.sample(INDEXES, rng.randint(3, 6)))
         return [f"CREATE TABLE {name} ({rng.choice(KEYS)}, {COLUMNS}, {indexes})",
@@ -55,7 +55,7 @@ class Plans(Stream):
                 f"ANALYZE TABLE {name} PERSISTENT FOR ALL"]
 
     def setting(self) -> str:
-        """A switch, how joins gather rows, or how much memory that has."""
+        """SET of an optimizer switch, the join cache level, or the size of a buffer."""
         rng = self.rng
         roll = rng.random()
         if roll < 0.5:
@@ -70,7 +70,7 @@ class Plans(Stream):
                 f"join_buffer_size = {rng.choice([2048, 30000, 262144])}")
 
     def change(self) -> str:
-        """Rows change, so that scans meet versions and deleted entries."""
+        """Changes rows, so that scans meet row versions and deleted entries."""
         rng, name = self.rng, self.rng.choice(["t1", "t2", "t3"])
         return rng.choice([
             f"UPDATE {name} SET b = b + 1 WHERE a = {self.number()}",
@@ -80,7 +80,7 @@ class Plans(Stream):
             f"ANALYZE TABLE {name} PERSISTENT FOR ALL"])
 
     def query(self) -> str:
-        """Ranges of one table, of which one may filter the other."""
+        """A query over ranges of one table. One range may serve as a filter for another."""
         rng, name = self.rng, self.rng.choice(["t1", "t2", "t3"])
         wanted = rng.choice(["*", "*", "id, a, b", "a, b", "COUNT(*), SUM(d)", "id, v", "MAX(e)"])
         lock = rng.choice([""] * 6 + [" FOR UPDATE", " LOCK IN SHARE MODE"])
@@ -102,11 +102,11 @@ class Plans(Stream):
         return text + place
 
     def where(self, alias: str = "") -> str:
-        """One to three conditions."""
+        """Returns one to three conditions."""
         return " AND ".join(self.condition(alias) for _ in range(self.rng.choice([1, 2, 2, 3])))
 
     def condition(self, alias: str) -> str:
-        """A range or some values of a column."""
+        """Returns a range or a list of values of a column."""
         rng = self.rng
         column = alias + rng.choice(["a", "a", "b", "b", "d", "v"])
         low = self.number()
@@ -120,5 +120,5 @@ class Plans(Stream):
         return f"{column} BETWEEN {low} AND {low + rng.choice([3, 20, 60, 150])}"
 
     def number(self) -> int:
-        """A value that some rows have."""
+        """Returns a value that some rows have."""
         return self.rng.randrange(VALUES_MAX)

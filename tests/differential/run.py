@@ -2,9 +2,10 @@
 """Differential test: the same random statements on an InnoDB twin and a Cheetah twin, in one
 server.
 
-A round has its own seed, its own tables and 500 statements; a difference ends the round and prints
-one line that replays it, and the round's statements are left in a file. `--plant` changes a row of
-one twin behind the test's back: it must then fail, which proves that it can.
+A round has its own seed, its own tables and 500 statements. A difference ends the round, prints one
+line that replays it, and saves the round's statements to a file. `--plant` changes a row of one
+twin without the generator's knowledge. The test must then fail, which proves that it detects
+differences.
 """
 
 import argparse
@@ -36,7 +37,7 @@ MODES = ["STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION",
 OPTIONS = {"innodb_buffer_pool_size": "128M", "innodb_flush_log_at_trx_commit": 0,
            "innodb_autoinc_lock_mode": 1, "innodb_stats_persistent": 0}
 REPORTS = VAR / "differential"
-# The option that asks for statements of a kind: their generator, and options of the server.
+# The option that selects a kind of statements, their generator, and the server's options.
 SUBJECTS = {"fulltext": (fulltext.Fulltext, fulltext.OPTIONS,
                          "tables with full-text indexes, and searches"),
             "graphs": (Graph, {}, "tables that foreign keys tie together"),
@@ -46,11 +47,11 @@ SUBJECTS = {"fulltext": (fulltext.Fulltext, fulltext.OPTIONS,
 
 
 class Difference(Exception):
-    """The twins disagree."""
+    """Reports that the twins disagree."""
 
 
 class Round:
-    """One seed's statements on both twins."""
+    """Runs the statements of one seed on both twins."""
 
     def __init__(self, server, seed: int, left: str, right: str, plant: bool, generator=Generator):
         self.rng = random.Random(seed)
@@ -62,10 +63,10 @@ class Round:
         self.generator = generator(self.rng, self.folder)
         self.history = [f"SET sql_mode = '{mode}'"]
         self.done = self.failed_on_both = self.settled = 0
-        self.skips_change = False   # of what a search has found that differed
+        self.skips_change = False   # skip the change of a search result that differed
 
     def run(self, count: int) -> None:
-        """Run until `count` statements are done; Difference at the first disagreement."""
+        """Runs `count` statements. Raises Difference at the first disagreement."""
         while self.done < count:
             for statement in self.generator.next():
                 self.both(statement)
@@ -76,7 +77,7 @@ class Round:
         self.compare_tables()
 
     def both(self, statement: Statement) -> None:
-        """One statement on both sides."""
+        """Runs one statement on both twins and compares the outcomes."""
         if statement.only:
             for twin in self.twins:
                 if twin.engine == statement.only:
@@ -109,15 +110,16 @@ class Round:
             statement.apply()
 
     def contradicts_itself(self, statement: Statement, left, right) -> bool:
-        """Whether InnoDB, asked again in another way, gives the answer of the other engine."""
+        """Returns whether InnoDB gives the other engine's answer when it is queried in another
+        way."""
         for twin, other in zip(self.twins, (right, left)):
             if twin.engine == "InnoDB":
                 return self.generator.settles(twin, statement, other)
         return False
 
     def compare_tables(self) -> None:
-        """Whole contents, counts, and what CHECK says. (CHECKSUM TABLE also sums the undefined bits
-        of a NULL BIT.)"""
+        """Compares the full contents, the row counts and the output of CHECK TABLE. (CHECKSUM TABLE
+        is unsuitable because it includes the undefined bits of a NULL BIT.)"""
         for table in self.generator.tables:
             for text in (f"SELECT {self.generator.columns_of(table)} FROM {table.name}",
                          f"SELECT COUNT(*) FROM {table.name}", f"CHECK TABLE {table.name}"):
@@ -134,7 +136,7 @@ class Round:
 
 
 def main(arguments: list) -> int:
-    """The command; exit status 1 when the twins ever disagreed."""
+    """Runs the command line. Returns 1 if the twins disagreed."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--left", default="InnoDB")
     parser.add_argument("--right", default="CHEETAH")
@@ -191,7 +193,7 @@ def main(arguments: list) -> int:
 
 
 def report(attempt: Round, found: Difference, choice) -> None:
-    """Print the difference and its replay line; leave the statements in a file."""
+    """Prints the difference and its replay line, and saves the statements to a file."""
     REPORTS.mkdir(parents=True, exist_ok=True)
     file = REPORTS / f"{attempt.seed}.sql"
     file.write_text(";\n".join(attempt.history) + ";\n")

@@ -1,8 +1,8 @@
-"""Random statements whose outcome does not depend on the plan the optimiser takes.
+"""Random statements whose outcome does not depend on the optimizer's plan.
 
-Where the order of rows matters (LIMIT, changes of unique columns, IGNORE, REPLACE .. SELECT), the
-statement carries an ORDER BY without ties. Floating sums, MIN of case-insensitive text and the like
-are left out or made definite.
+If the order of rows matters (LIMIT, changes of unique columns, IGNORE, REPLACE .. SELECT), the
+statement has an ORDER BY without ties. Results that depend on the plan, such as floating-point sums
+and the MIN of case-insensitive text, are avoided or made deterministic.
 """
 
 import re
@@ -12,44 +12,44 @@ from columns import has_expansions, left_out, like_of, random_column
 from tables import Table, random_index, random_table
 from twins import difference
 
-# `ordered`: rows are compared in order. `apply`: changes the generator's view after success.
-# `compare`: compares the rows instead, and then all that is compared is that and the error.
-# `only`: the engine that alone runs it.
+# `ordered`: rows are compared in order. `apply`: updates the generator's state after success.
+# `compare`: compares the rows; apart from the rows, only the error is compared then. `only`: the
+# only engine that runs the statement.
 Statement = namedtuple("Statement", "text ordered apply counts_warnings compare only",
                        defaults=[False, None, False, None, None])
 
 
 class Stream:
-    """An endless, seeded stream of statements; has what a `Round` asks a generator for. `folder`:
-    for files that the server writes."""
+    """An endless, seeded stream of statements, with the methods that `Round` calls on a generator.
+    `folder`: a folder for files that the server writes."""
 
     def __init__(self, rng, folder):
         self.rng, self.folder = rng, folder
-        self.tables = []    # that `Round` compares
-        self.kinds = []     # functions that give a statement, some or none, and how often each is
+        self.tables = []    # the tables that `Round` compares
+        self.kinds = []     # functions that return statements or None, with weights
         self.names_made = 0
         self.in_transaction = False
 
     def settles(self, _innodb, _statement, _other) -> bool:
-        """Whether an answer that differs is InnoDB's fault."""
+        """Returns whether InnoDB is at fault for a difference."""
         return False
 
     def columns_of(self, _table) -> str:
-        """What is compared."""
+        """Returns the columns to compare."""
         return "*"
 
     def table(self):
         return self.rng.choice(self.tables)
 
     def next(self) -> list:
-        """The statements of one step (mostly one)."""
+        """Returns the statements of one step, usually one statement."""
         kind = self.rng.choices([k for k, _ in self.kinds], [w for _, w in self.kinds])[0]
         made = kind()
         return made if isinstance(made, list) else [made] if made else []
 
 
 class Generator(Stream):
-    """Of a few tables."""
+    """Statements on a few tables."""
 
     def __init__(self, rng, folder):
         super().__init__(rng, folder)
@@ -65,14 +65,14 @@ class Generator(Stream):
         ]
 
     def settles(self, innodb, statement, other) -> bool:
-        """Whether InnoDB answers a query as the other engine does when it reads by another index,
-        or by none: then it contradicts itself, and the difference is the plan's."""
+        """Returns whether InnoDB gives the other engine's answer when it reads through another
+        index or none. Then InnoDB contradicts itself, and the plan causes the difference."""
         return statement.text.startswith("SELECT") and any(
             not difference(statement, innodb.run(text), other)
             for text in self.other_plans(statement.text))
 
     def other_plans(self, query: str) -> list:
-        """The query by every index of its tables, and by none."""
+        """Returns the query with hints for each index of its tables, and for none."""
         texts = [query]
         for table in self.tables:
             names = ", ".join(f"`{index.name}`" for index in table.indexes)
@@ -86,13 +86,13 @@ class Generator(Stream):
         return texts[1:]
 
     def next(self) -> list:
-        """Tables first."""
+        """Creates the tables first, then returns random statements."""
         return [self.new_table()] if len(self.tables) < 3 else super().next()
 
     # --- tables
 
     def new_table(self) -> Statement:
-        """CREATE TABLE; the oldest one goes when there are many."""
+        """CREATE TABLE, or DROP TABLE of the oldest table if there are five."""
         self.names_made += 1
         table = random_table(self.rng, f"t{self.names_made}")
 
@@ -106,7 +106,7 @@ class Generator(Stream):
         return Statement(table.create(), apply=apply)
 
     def alter(self):
-        """Indexes and columns come and go; tables are renamed."""
+        """Adds or drops indexes and columns, or renames tables."""
         rng, table = self.rng, self.table()
         roll = rng.random()
         if roll < 0.35:
@@ -139,12 +139,12 @@ class Generator(Stream):
                         lambda: setattr(table, "name", name))
 
     def copied(self, table: Table, text: str, change) -> Statement:
-        """ALTER TABLE by a copy. InnoDB makes one now and then by itself, and forgets numbers for
-        AUTO_INCREMENT that were set aside. (From 11.5 on the server ignores alter_algorithm.)"""
+        """ALTER TABLE by a copy. Otherwise InnoDB sometimes copies on its own, and then forgets
+        reserved AUTO_INCREMENT values. (Since 11.5 the server ignores alter_algorithm.)"""
         return self.ddl(f"ALTER TABLE {table.name} {text}, ALGORITHM=COPY", change)
 
     def ddl(self, text: str, change) -> Statement:
-        """A statement that commits what is open."""
+        """A statement that commits the open transaction."""
         def apply():
             self.end_transaction()
             if change:
@@ -152,11 +152,11 @@ class Generator(Stream):
         return Statement(text, apply=apply)
 
     def truncate(self) -> Statement:
-        """TRUNCATE starts the numbers again."""
+        """TRUNCATE, which restarts AUTO_INCREMENT."""
         return self.ddl(f"TRUNCATE TABLE {self.table().name}", None)
 
     def maintain(self) -> Statement:
-        """CHECK must say OK on both."""
+        """CHECK TABLE or ANALYZE TABLE, whose verdicts must agree."""
         word = self.rng.choice(["CHECK TABLE {} EXTENDED", "CHECK TABLE {}", "ANALYZE TABLE {}"])
         return Statement(word.format(self.table().name), apply=None)
 
@@ -179,35 +179,36 @@ class Generator(Stream):
         return Statement(("ROLLBACK TO " if rng.random() < 0.75 else "RELEASE SAVEPOINT ") + name)
 
     def end_transaction(self) -> None:
-        """What a commit leaves."""
+        """Resets the state that a commit ends."""
         self.in_transaction = False
         self.savepoints = []
 
     # --- writes
 
     def insert(self) -> Statement:
-        """INSERT of one to five rows, sometimes IGNORE."""
+        """INSERT of rows, sometimes with IGNORE."""
         table = self.table()
         ignore = "IGNORE " if self.rng.random() < 0.2 else ""
         return Statement(f"INSERT {ignore}INTO {table.name} {self.values(table)}",
                          counts_warnings=True)
 
     def values(self, table: Table) -> str:
-        """A column list and rows."""
+        """Returns a column list and rows."""
         rng = self.rng
         columns = [c for c in table.stored()
                    if rng.random() < 0.93 and not (c.auto_increment and rng.random() < 0.7)]
         if not columns:
             return "() VALUES ()"
-        # Numbers given and numbers made in one statement leave gaps of a size that is the engine's
-        # own affair.
+        # If one statement has both explicit and generated numbers, the size of the gaps depends on
+        # the engine.
         made = rng.random() < 0.5
         rows = ["(" + ", ".join(self.cell(c, made) for c in columns) + ")"
                 for _ in range(rng.choice([1, 1, 1, 2, 3, 5, 5, 30]))]
         return "(" + ", ".join(f"`{c.name}`" for c in columns) + ") VALUES " + ", ".join(rows)
 
     def cell(self, column, made: bool) -> str:
-        """A value; an auto-increment column gets plain numbers, or is asked to make them."""
+        """Returns a value. For an AUTO_INCREMENT column, `made` selects whether the engine
+        generates it."""
         if column.auto_increment:
             return self.rng.choice(["NULL", "0"]) if made else column.plain(self.rng)
         return column.literal(self.rng)
@@ -247,13 +248,13 @@ class Generator(Stream):
         taken = ", ".join(f"`{c.name}`" for _, c in pairs)
         text = (f"{verb} {target.name} ({into}) SELECT {taken} FROM {source.name} "
                 f"WHERE {self.place(source)} ORDER BY {source.order()} LIMIT {rng.randint(1, 12)}")
-        # How many numbers an unknown count of rows reserves is the engine's affair too: start from
-        # a given one.
+        # The number of values reserved for an unknown row count depends on the engine, too, so the
+        # statement starts from a given value.
         self.insert_id += 20
         return [Statement(f"SET insert_id = {self.insert_id}"), Statement(text)]
 
     def assignments(self, table: Table) -> str:
-        """Assignments of literals to one to three columns."""
+        """Returns assignments of literals to one to three columns."""
         able = table.changeable()
         if not able:
             return ""
@@ -261,7 +262,7 @@ class Generator(Stream):
         return ", ".join(f"`{c.name}` = {c.literal(self.rng)}" for c in chosen)
 
     def update(self):
-        """UPDATE by a condition; ordered when it sets a unique column or has a limit."""
+        """UPDATE with a condition. It is ordered if it sets a unique column or has a limit."""
         rng, table = self.rng, self.table()
         change = self.assignments(table)
         if not change:
@@ -278,7 +279,7 @@ class Generator(Stream):
                          f"WHERE {self.place(table)}{tail}")
 
     def update_shift(self):
-        """UPDATE that moves integers, unique ones too, in a fixed order."""
+        """UPDATE that adds a constant to integers, including unique ones, in a fixed order."""
         rng, table = self.rng, self.table()
         able = [c for c in table.changeable() if c.family == "integer"]
         if not able or not table.primary:
@@ -291,7 +292,7 @@ class Generator(Stream):
                          f"WHERE {self.place(table)} ORDER BY {order}")
 
     def delete(self) -> Statement:
-        """DELETE by a condition, sometimes the first few in key order."""
+        """DELETE with a condition, sometimes of the first few rows in key order."""
         table = self.table()
         tail = ""
         if table.primary and self.rng.random() < 0.4:
@@ -299,7 +300,7 @@ class Generator(Stream):
         return Statement(f"DELETE FROM {table.name} WHERE {self.place(table)}{tail}")
 
     def delete_returning(self):
-        """DELETE .. RETURNING shows what went."""
+        """DELETE .. RETURNING, which shows the deleted rows."""
         table = self.table()
         return Statement(f"DELETE FROM {table.name} WHERE {self.place(table)} "
                          f"RETURNING {self.columns_of(table)}")
@@ -329,13 +330,13 @@ class Generator(Stream):
                          f"WHERE {self.place(left, 'x')} AND {self.place(right, 'y')}")
 
     def load_data(self):
-        """Rows written to a file by a query and read back with REPLACE or IGNORE."""
+        """Writes rows to a file with a query and loads them with REPLACE or IGNORE."""
         rng, table = self.rng, self.table()
         if not table.primary:
             return None
         self.names_made += 1
         columns = ", ".join(f"`{c.name}`" for c in table.stored())
-        # Each twin writes and reads a file of its own: {twin} becomes the database's name.
+        # Each twin writes and reads its own file: {twin} is replaced by the database name.
         file = f"{self.folder}/{{twin}}-{self.names_made}.tsv"
         write = (f"SELECT {columns} INTO OUTFILE '{file}' CHARACTER SET utf8mb4 FROM {table.name} "
                  f"WHERE {self.place(table)} ORDER BY {table.order()} LIMIT 20")
@@ -347,7 +348,7 @@ class Generator(Stream):
     # --- reads
 
     def select(self) -> Statement:
-        """Rows by a condition, in order or not."""
+        """SELECT with a condition, ordered or unordered."""
         rng, table = self.rng, self.table()
         text = f"SELECT {self.columns_of(table)} FROM {table.name} WHERE {self.where(table)}"
         if table.primary and rng.random() < 0.6:
@@ -363,7 +364,7 @@ class Generator(Stream):
         return Statement(text)
 
     def select_index(self):
-        """Reads forced through one index, covering and not, forward and backward."""
+        """SELECT forced through one index, covering or not, forward or backward."""
         rng, table = self.rng, self.table()
         if not table.indexes:
             return None
@@ -380,7 +381,7 @@ class Generator(Stream):
         return Statement(text)
 
     def group(self) -> Statement:
-        """Counts, sums and extremes, per group or over all."""
+        """Counts, sums and extremes, per group or over all rows."""
         rng, table = self.rng, self.table()
         able = table.comparable()
         column, by = rng.choice(able), rng.choice(able)
@@ -388,13 +389,13 @@ class Generator(Stream):
         if column.family in ("integer", "decimal"):
             wanted += [f"SUM(`{column.name}`)", f"AVG(`{column.name}`)"]
         if column.family in ("integer", "decimal", "temporal", "bytes", "bit", "float"):
-            # Whether the server fills those of a ZEROFILL column with zeros is the plan's matter.
+            # The plan decides whether the server zero-fills the extremes of a ZEROFILL column.
             number = " + 0" if column.family == "integer" else ""
             wanted += [f"MIN(`{column.name}`){number}", f"MAX(`{column.name}`){number}"]
             wanted += [f"COUNT(DISTINCT `{column.name}`)"]
         if column.family == "text":
-            # Of two strings that compare equal either one may be the smallest: their weights are
-            # the same, but for spaces at their ends.
+            # If two strings compare equal, either may be the smallest. Their weights are the same
+            # except for trailing spaces.
             wanted += [f"HEX(WEIGHT_STRING(RTRIM(LEFT(MIN(`{column.name}`), 5))))"]
         picked = ", ".join(rng.sample(wanted, rng.randint(1, min(3, len(wanted)))))
         text = f"SELECT {picked} FROM {table.name}"
@@ -405,7 +406,7 @@ class Generator(Stream):
         return Statement(text)
 
     def join(self):
-        """A join of two tables on columns of the same kind."""
+        """A join of two tables on integer columns."""
         pair = self.joined()
         if pair is None:
             return None
@@ -416,8 +417,8 @@ class Generator(Stream):
                          f"WHERE {self.where(left, 'x')}")
 
     def handler(self):
-        """HANDLER reads in primary key order. (After the end each engine stands where it likes: so
-        one way only.)"""
+        """HANDLER reads in primary key order. (Each handler reads in one direction only, because
+        engines differ in the position after the end.)"""
         table = self.table()
         if not table.primary or table.options:
             return None
@@ -430,12 +431,12 @@ class Generator(Stream):
     # --- parts
 
     def columns_of(self, table: Table, alias: str = "") -> str:
-        """All columns by name, for invisible ones are not in `*`."""
+        """Returns all columns by name, because `*` omits invisible columns."""
         dot = alias + "." if alias else ""
         return ", ".join(f"{dot}`{c.name}`" for c in table.columns)
 
     def joined(self, virtual=True):
-        """Two tables and a condition on integers, or None."""
+        """Returns two tables and a condition on integers, or None."""
         left, right = self.table(), self.table()
         mine, theirs = ([c for c in table.columns
                          if c.family == "integer" and (virtual or not c.virtual)]
@@ -445,7 +446,7 @@ class Generator(Stream):
         return left, right, f"x.`{self.rng.choice(mine).name}` = y.`{self.rng.choice(theirs).name}`"
 
     def where(self, table: Table, alias: str = "", among=None) -> str:
-        """One to three conditions."""
+        """Returns one to three conditions."""
         rng = self.rng
         able = [c for c in (among or table.comparable()) if c.family != "geometry"]
         if not able:
@@ -455,15 +456,15 @@ class Generator(Stream):
         return rng.choice([" AND ", " AND ", " OR "]).join(terms)
 
     def place(self, table: Table, alias: str = "") -> str:
-        """Conditions by which a change finds its rows. Never on virtual columns: InnoDB sometimes
-        loses rows when it sorts by their indexes. Nor where an index of prefixes would miss rows. A
-        query can be asked again (`settles`); a change cannot."""
+        """Returns conditions for the rows to change. They use no virtual columns, because InnoDB
+        sometimes loses rows when it sorts by indexes on them. They also exclude columns for which a
+        prefix index would miss rows. `settles` can repeat a query but not a change."""
         able = [column for column in table.comparable() if not column.virtual
                 and not (has_expansions(column.type_text) and table.has_prefixes_of(column))]
         return self.where(table, alias, able) if able else "TRUE"
 
     def condition(self, column, alias: str) -> str:
-        """A condition on one column with literals of its own type."""
+        """Returns a condition on one column with literals of its type."""
         rng = self.rng
         name = (alias + "." if alias else "") + f"`{column.name}`"
         value = column.plain(rng)

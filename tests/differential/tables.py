@@ -1,21 +1,21 @@
-"""Random tables: columns, primary key or none, secondary indexes, generated columns, partitions."""
+"""Random tables: columns, primary keys, secondary indexes, generated columns and partitions."""
 
 from columns import Column, random_column
 
 
 class Index:
-    """A secondary index: name, unique or not, parts as SQL text and their columns."""
+    """A secondary index: its name, uniqueness, parts as SQL text, and columns."""
 
     def __init__(self, name: str, unique: bool, parts: list, columns: list):
         self.name, self.unique, self.parts, self.columns = name, unique, parts, columns
 
     def definition(self) -> str:
-        """The index's line in CREATE TABLE or ALTER TABLE ADD."""
+        """Returns the index's line for CREATE TABLE or ALTER TABLE ADD."""
         return f"{'UNIQUE ' if self.unique else ''}INDEX `{self.name}` ({', '.join(self.parts)})"
 
 
 class Table:
-    """What the generator knows of a table."""
+    """A table as the generator sees it."""
 
     def __init__(self, name: str):
         self.name = name
@@ -27,7 +27,7 @@ class Table:
         self.names_made = 0
 
     def create(self) -> str:
-        """CREATE TABLE without an engine: the session's default decides."""
+        """CREATE TABLE without an engine, so that the session's default engine is used."""
         lines = [c.definition() for c in self.columns]
         if self.primary:
             lines.append(f"PRIMARY KEY ({', '.join(self.primary_parts)})")
@@ -35,23 +35,23 @@ class Table:
         return f"CREATE TABLE {self.name} (" + ", ".join(lines) + f"){self.options}"
 
     def stored(self) -> list:
-        """Columns that take values."""
+        """Returns the columns that can be assigned."""
         return [c for c in self.columns if not c.generated]
 
     def changeable(self) -> list:
-        """Columns that UPDATE may set: an auto-increment column keeps its values."""
+        """Returns the columns that UPDATE may set. AUTO_INCREMENT columns are excluded."""
         return [c for c in self.stored() if not c.auto_increment]
 
     def comparable(self) -> list:
-        """Columns that predicates and orders may name."""
+        """Returns the columns that conditions and ORDER BY may use."""
         return [c for c in self.columns if c.family != "geometry"]
 
     def has_prefixes_of(self, column) -> bool:
-        """Whether an index has prefixes of it."""
+        """Returns whether an index has a prefix of the column."""
         return any(f"`{column.name}`(" in part for index in self.indexes for part in index.parts)
 
     def unique_columns(self) -> set:
-        """Names of the columns of every unique key."""
+        """Returns the names of all columns in unique keys."""
         names = {c.name for c in self.primary}
         for index in self.indexes:
             if index.unique:
@@ -59,18 +59,18 @@ class Table:
         return names
 
     def order(self, alias: str = "") -> str:
-        """An order without ties, or nothing when the table has no primary key."""
+        """Returns an order without ties, or an empty string if the table has no primary key."""
         dot = alias + "." if alias else ""
         return ", ".join(f"{dot}`{c.name}`" for c in self.primary)
 
     def new_name(self, letter: str) -> str:
-        """A name that was never used in this table."""
+        """Returns a new name that was never used in this table."""
         self.names_made += 1
         return f"{letter}{self.names_made}"
 
 
 def random_table(rng, name: str) -> Table:
-    """A table of 2 to 9 columns."""
+    """Returns a random table with two to ten columns."""
     table = Table(name)
     for _ in range(rng.randint(2, 8)):
         table.columns.append(random_column(rng, table.new_name("c")))
@@ -86,7 +86,7 @@ def random_table(rng, name: str) -> Table:
 
 
 def add_primary_key(rng, table: Table) -> None:
-    """Auto-increment, chosen columns, or none."""
+    """Adds an AUTO_INCREMENT key, a key over random columns, or none."""
     roll = rng.random()
     if roll < 0.4:
         key = Column(table.new_name("id"),
@@ -96,7 +96,7 @@ def add_primary_key(rng, table: Table) -> None:
         table.columns.insert(rng.randint(0, len(table.columns)), key)
         table.primary, table.primary_parts = [key], [f"`{key.name}`"]
     elif roll < 0.85:
-        # Prefix parts would leave ties in ORDER BY, so a primary key takes whole columns.
+        # Prefix parts would leave ties in ORDER BY, so a primary key uses full columns.
         able = [c for c in table.columns
                 if c.indexable and not c.must_prefix and c.prefix_max <= 100
                 and not c.extra.strip()]
@@ -107,7 +107,7 @@ def add_primary_key(rng, table: Table) -> None:
 
 
 def random_index(rng, table: Table):
-    """A secondary index on up to three columns, or None when no column can be indexed."""
+    """Returns a secondary index on up to three columns, or None if no column can be indexed."""
     able = [c for c in table.columns if c.indexable]
     if not able:
         return None
@@ -123,7 +123,7 @@ def random_index(rng, table: Table):
 
 
 def add_generated(rng, table: Table) -> None:
-    """A virtual or stored column computed from an integer or a string."""
+    """Adds a virtual or stored column computed from an integer."""
     sources = [c for c in table.columns if c.family == "integer" and not c.auto_increment]
     if not sources:
         return
@@ -140,11 +140,11 @@ def add_generated(rng, table: Table) -> None:
 
 
 def add_options(rng, table: Table) -> None:
-    """Partitions now and then, where the primary key allows them."""
+    """Sometimes adds partitions, if the primary key allows them."""
     whole = len(table.primary) == 1 and table.primary[0].family == "integer"
     others = any(i.unique for i in table.indexes)
-    # The partitioning function is refused for columns of other types, and every unique key would
-    # have to contain it.
+    # The server refuses a partitioning function on columns of other types, and requires its column
+    # in every unique key.
     if (whole and not others and not any(c.family == "geometry" for c in table.columns)
             and rng.random() < 0.12):
         table.options = f" PARTITION BY HASH (`{table.primary[0].name}`) PARTITIONS 3"

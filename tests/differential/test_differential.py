@@ -1,4 +1,4 @@
-"""Random statements beside InnoDB; `make differential` runs them with options of its own."""
+"""Compares random statements with InnoDB. `make differential` runs them with its own options."""
 
 import random
 from types import SimpleNamespace
@@ -34,8 +34,8 @@ def test_a_planted_difference_is_found(capsys):
 
 
 def test_only_what_innodb_itself_answers_is_settled():
-    """Whether the largest value has zeros in front depends on the plan; that a row is missing does
-    not."""
+    """A difference in the leading zeros of MAX is excused because the plan determines them. A
+    missing row is not excused."""
     server = run.PrivateServer(run.scratch("differential"))
     query = Statement("SELECT MAX(b) FROM t1 WHERE c < 9 GROUP BY a")
     generator = Generator(random.Random(1), None)

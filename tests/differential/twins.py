@@ -9,30 +9,32 @@ from cheetah_tools.paths import FIRST_SERIES, SERIES
 from cheetah_tools.server import connect
 
 DUPLICATE = 1062
-# The server refuses a row before an engine sees it: NULL where none may be, no default, a number
-# out of range, a value cut off or of another kind or with letters that are none, against a CHECK.
+# Errors with which the server refuses a row before an engine sees it: NULL in a NOT NULL column, no
+# default, a number out of range, a value that is truncated, invalid or wrongly encoded, or a failed
+# CHECK.
 REFUSED_ROW = {1048, 1364, 1264, 1690, 1265, 1292, 1366, 1411, 1406, 4025}
-# Different wording of the same refusal: engines may draw these limits in different places.
+# Errors for the same refusal: engines may enforce these limits at different points.
 LIMITS = {1070, 1071, 1118, 1030, 139}
 LOST_CONNECTION = {2006, 2013}
-# A row with two reasons against it: which one comes first is up to the engine.
+# A row may violate several constraints. The engine decides which violation it reports.
 REFUSALS = {1022, 1062, 1451, 1452, 1761}
-# A key that a constraint needs does not go. An ALTER TABLE that copies rows finds that with InnoDB
-# when it puts the copy in the table's place.
+# A key that a constraint needs cannot be dropped. For an ALTER TABLE that copies rows, InnoDB
+# reports the error only when the copy replaces the table.
 KEPT_KEYS = {1025, 1553}
 SETTINGS = ["SET time_zone = '+00:00'", "SET timestamp = 1700000000", "SET innodb_strict_mode = 1",
             "SET group_concat_max_len = 100000",
-            # Otherwise ALTER TABLE says how many rows it copied on one engine, and 0 on the other.
-            # From 11.5 on the server ignores it.
+            # Otherwise ALTER TABLE reports the number of copied rows on one engine and 0 on the
+            # other. Since 11.5 the server ignores this variable.
             "SET alter_algorithm = 'COPY'"]
 COPIES = ("ALTER TABLE", "CREATE INDEX", "CREATE UNIQUE INDEX", "CREATE FULLTEXT INDEX",
           "DROP INDEX")
-# A connection is lost, in whatever state it is.
+# Kills the connection, whatever its state, and reconnects.
 RECONNECT = "RECONNECT"
 
 
 class Outcome:
-    """What a statement did: error number, rows, affected rows, last insert id, warnings."""
+    """The outcome of a statement: error number, rows, affected rows, last insert ID and
+    warnings."""
 
     def __init__(self, error=0, message="", rows=None, affected=0, last_id=0, warnings=0):
         self.error, self.message, self.rows = error, message, rows
@@ -46,7 +48,7 @@ class Outcome:
 
 
 class Twin:
-    """One side: a database and a connection whose default engine is `engine`."""
+    """One side: a database, and a connection whose default engine is `engine`."""
 
     def __init__(self, socket, database: str, engine: str, mode: str):
         self.database, self.engine = database, engine
@@ -55,14 +57,14 @@ class Twin:
         with root.cursor() as cursor:
             cursor.execute(f"DROP DATABASE IF EXISTS {database}")
             cursor.execute(f"CREATE DATABASE {database}")
-            # Not one who may write in spite of read_only.
+            # This user may not write while read_only is set.
             cursor.execute(f"CREATE OR REPLACE USER {database}@localhost")
             cursor.execute(f"GRANT ALL ON {database}.* TO {database}@localhost")
             cursor.execute(f"GRANT RELOAD, FILE, PROCESS ON *.* TO {database}@localhost")
         self.connect()
 
     def connect(self) -> None:
-        """A fresh connection with the settings of all."""
+        """Opens a new connection with the common settings."""
         self.connection = connect(self.socket, self.database, user=self.database, conv={},
                                   use_unicode=False)
         for text in [*SETTINGS, f"SET default_storage_engine = {self.engine}",
@@ -70,7 +72,7 @@ class Twin:
             self.run(text)
 
     def disconnect(self) -> None:
-        """Kill the connection; wait until the server has forgotten it."""
+        """Kills the connection and waits until the server has removed it."""
         number = self.connection.thread_id()
         there = f"SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = {number}"
         with self.root.cursor() as cursor:
@@ -80,13 +82,14 @@ class Twin:
         self.connection.close()
 
     def reconnect(self) -> Outcome:
-        """Be killed, and come back."""
+        """Kills the connection and opens a new one."""
         self.disconnect()
         self.connect()
         return Outcome()
 
     def close(self) -> None:
-        """Let the connections go, and what has been prepared. The server may be lost."""
+        """Closes the connections and rolls back the prepared transaction. The server may be
+        down."""
         import pymysql
         with contextlib.suppress(pymysql.MySQLError):
             self.disconnect()
@@ -96,7 +99,7 @@ class Twin:
         self.root.close()
 
     def run(self, text: str) -> Outcome:
-        """Run one statement; what is global is set by root."""
+        """Runs one statement. Global variables are set through root's connection."""
         import pymysql
         if text == RECONNECT:
             return self.reconnect()
@@ -115,12 +118,12 @@ class Twin:
             cursor.close()
 
     def warnings(self) -> list:
-        """The numbers of the last statement's warnings."""
+        """Returns the numbers of the last statement's warnings."""
         return [row[1] for row in self.run("SHOW WARNINGS").rows or []]
 
 
 def difference(statement, left: Outcome, right: Outcome) -> str:
-    """Empty when both did the same, else what differs."""
+    """Returns the difference between two outcomes, or an empty string if they agree."""
     if left.error != right.error:
         both_limits = left.error in LIMITS and right.error in LIMITS
         both_refuse = any({left.error, right.error} <= errors for errors in (REFUSALS, KEPT_KEYS))
@@ -152,12 +155,13 @@ def difference(statement, left: Outcome, right: Outcome) -> str:
 
 
 def found_at_the_end(statement, left: Outcome, right: Outcome) -> bool:
-    """Whether one found a duplicate among rows of another table, and the other one a row that the
-    server refuses. In an empty table duplicates are looked for when all rows are there."""
+    """Returns whether one engine found a duplicate among rows from another table while the other
+    engine reached a row that the server refuses. For an empty table, duplicates are detected only
+    after all rows are inserted."""
     return ({left.error, right.error} - REFUSED_ROW == {DUPLICATE}
             and re.match(r"INSERT INTO \w+ \([^)]*\) SELECT ", statement.text) is not None)
 
 
 def verdict(rows: list) -> list:
-    """The last column, such as `OK`; the first one names the database."""
+    """Returns the last column of each row, such as `OK`. The first column names the database."""
     return [row[-1] for row in rows]

@@ -1,4 +1,4 @@
-"""The binary log of a server, and its replay into another one."""
+"""Reads a server's binary log and replays it on another server."""
 
 import subprocess
 
@@ -6,19 +6,19 @@ import pymysql
 from cheetah_tools import setup
 from cheetah_tools.paths import SERVER
 
-WRONG_OFFSET = 1220   # the error after the last whole event
+WRONG_OFFSET = 1220   # the error after the last complete event
 OPTIONS = {"log_bin": "binlog", "binlog_format": "ROW", "sync_binlog": 1, "server_id": 7}
 
 
 def closed_files(server) -> list:
-    """Begin a new file; the names of all before it, oldest first."""
+    """Starts a new binary log file and returns the names of all previous files, oldest first."""
     server.sql("FLUSH BINARY LOGS")
     return [row[0] for row in server.sql("SHOW BINARY LOGS")][:-1]
 
 
 def events(server, file: str) -> list:
-    """What SHOW BINLOG EVENTS says of a file. A kill may leave an event without its end at the end
-    of the file: then those before it."""
+    """Returns the events of a file from SHOW BINLOG EVENTS. A kill may leave an incomplete event at
+    the end of the file. In this case the events before it are returned."""
     connection, found = server.connect(), []
     try:
         with connection.cursor(pymysql.cursors.SSCursor) as cursor:
@@ -34,9 +34,9 @@ def events(server, file: str) -> list:
 
 
 def replay(server, target, files: list, position: int = 4, stop: int = 0) -> None:
-    """Execute binary logs on another server, the first one from a position on, the last one up to
-    `stop` (0: its end). A crash may leave an event without its end at the end of a file: what is
-    before it is executed, and a transaction without its end is not."""
+    """Replays binary logs on another server, starting at `position` in the first file and ending at
+    `stop` in the last one (0: its end). A crash may leave an incomplete event at the end of a file.
+    The events before it are executed, but an incomplete transaction is not."""
     for name in files:
         words = [f"--start-position={position if name == files[0] else 4}"]
         words += [f"--stop-position={stop}"] if stop and name == files[-1] else []

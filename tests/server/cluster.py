@@ -1,18 +1,23 @@
-"""A cluster on this machine: a front with Spider, two shards, and of each a primary with a
-semi-synchronous replica. It repairs itself, by the rules of docs/users/scaling.md.
+"""A cluster on this machine: a front with Spider, and two shards, each of which has a primary and a
+semi-synchronous replica. The cluster repairs itself according to docs/users/scaling.md.
 
-  - The front has no rows. It reaches a shard at an address that leads to its primary, or nowhere: a
-    symlink to a socket here, a floating IP or a proxy elsewhere.
-  - A commit is acknowledged when the replica has it (AFTER_SYNC), and waits for ever otherwise.
-  - A replica is *in sync* once it had all that the primary had, while its acknowledgements counted.
-    It stays so until its process ends. Only such a one takes a primary's place.
-  - A primary that died without a replica in sync is started again: it has all that was
-    acknowledged.
-  - A dead primary that was replaced may have what nobody acknowledged. Started as a replica, the
-    server takes back what the engines had not committed (`init_rpl_role`). If its position is not
-    in the new primary's log even so, that one refuses it, and it is cloned anew.
-  - An address leads somewhere only while the replica is in sync, or is coming back with its data.
-    A clone is made while it leads nowhere, as commits that wait hold up a backup.
+  - The front stores no rows. It reaches a shard through an address that leads to the shard's
+    primary or nowhere. Here the address is a symlink to a socket. In production it is a floating IP
+    or a proxy.
+  - A commit is acknowledged once the replica has received it (AFTER_SYNC). Until then it waits
+    without limit.
+  - A replica is *in sync* once it has had all transactions of the primary while its
+    acknowledgements counted. It stays in sync until its process ends. Only a replica in sync may
+    replace the primary.
+  - If a primary dies without a replica in sync, it is restarted, because it has all acknowledged
+    transactions.
+  - A dead primary that was replaced may have transactions that were not acknowledged. When it is
+    started as a replica, the server rolls back transactions that the engines had not committed
+    (`init_rpl_role`). If its position is still not in the new primary's log, the new primary
+    refuses it, and it is cloned again.
+  - An address leads to a primary only while the replica is in sync, or is being restarted with its
+    data. While the replica is cloned, the address leads nowhere, because commits that wait for the
+    replica would delay the clone.
 """
 
 import os
@@ -43,13 +48,13 @@ AS_PRIMARY = {"rpl_semi_sync_master_enabled": "ON", "rpl_semi_sync_slave_enabled
               "init_rpl_role": "MASTER", "read_only": "OFF"}
 AS_REPLICA = {"rpl_semi_sync_master_enabled": "OFF", "rpl_semi_sync_slave_enabled": "ON",
               "init_rpl_role": "SLAVE", "read_only": "ON"}
-# Neither account may write to a server that is read only.
+# Neither account may write to a read-only server.
 ACCOUNTS = [*ACCOUNT, "CREATE USER front@localhost IDENTIFIED BY 'front'", "CREATE DATABASE d",
             "GRANT SELECT, INSERT, UPDATE, DELETE ON d.* TO front@localhost"]
 LINK = ("CREATE SERVER shard{0} FOREIGN DATA WRAPPER mysql OPTIONS (HOST 'localhost', "
         "SOCKET '{1}', USER 'front', PASSWORD 'front', DATABASE 'd')")
-TAKEN_BACK = b"Successfully truncated binlog"   # in the error log
-# Errors of a replica whose data are not those of the primary at its position.
+TAKEN_BACK = b"Successfully truncated binlog"   # a line of the error log
+# Errors of a replica whose data differ from the primary's data at its position.
 DIVERGED = (1236, 1062, 1032, 1950)
 # On a busy machine a start may take half a minute.
 JOIN_SECONDS_MAX = 60
@@ -57,11 +62,11 @@ WHOLE_SECONDS_MAX = 300
 
 
 class Refused(Exception):
-    """A server cannot be a replica with the data that it has."""
+    """A server cannot become a replica with its current data."""
 
 
 class Shard:
-    """Two servers, of which one is the primary."""
+    """Two servers, one of which is the primary."""
 
     def __init__(self, number: int, folder: Path, rng):
         self.number, self.rng, self.address = number, rng, folder / f"shard{number}"
@@ -71,12 +76,13 @@ class Shard:
         self.failovers = self.clones = self.restarts = self.taken_back = self.refused = 0
 
     def make(self, server_id: int):
-        """A server of the shard."""
+        """Creates a server of the shard."""
         return servers.make({**NODE, **listening(), "server_id": server_id,
                              "gtid_domain_id": self.number + 1})
 
     def create(self, statements: list) -> None:
-        """Begin: a primary with tables, and a replica that reads its log from the beginning."""
+        """Starts a primary with tables, and a replica that reads the primary's log from the
+        beginning."""
         self.primary.start()
         self.start(self.replica, AS_REPLICA)
         for statement in [*ACCOUNTS, *statements]:
@@ -85,13 +91,13 @@ class Shard:
         self.attach()
 
     def is_whole(self) -> bool:
-        """Whether both work, and the address leads to the primary."""
+        """Returns whether both servers work and the address leads to the primary."""
         return (self.in_sync and is_up(self.primary) and is_up(self.replica)
                 and self.address.is_symlink())
 
     def tend(self) -> None:
-        """Repair what is broken now, one step or several. Failure when a server died meanwhile: the
-        next call sees to that."""
+        """Makes one or more repair steps. Raises Failure if a server dies meanwhile, which the next
+        call repairs."""
         if not is_up(self.primary):
             self.close()
             if self.in_sync and is_up(self.replica):
@@ -109,24 +115,24 @@ class Shard:
             self.open()
 
     def start(self, server, role: dict) -> None:
-        """Start one of the two in a role."""
+        """Starts one of the two servers in a role."""
         server.kill()
         server.options.update(role)
         server.start()
 
     def close(self) -> None:
-        """From now on the address leads nowhere."""
+        """Removes the address."""
         if self.address.is_symlink():
             self.address.unlink()
             self.closed_at = time.monotonic()
 
     def open(self) -> None:
-        """The address leads to the primary."""
+        """Makes the address lead to the primary."""
         self.address.symlink_to(self.primary.socket)
         self.closed_s.append(time.monotonic() - self.closed_at)
 
     def fail_over(self) -> None:
-        """The replica executes all that it has received, and is the primary then."""
+        """Waits until the replica has executed all received events, then makes it the primary."""
         new = self.replica
         new.sql("STOP SLAVE IO_THREAD")
         received = slave_status(new)["Gtid_IO_Pos"]
@@ -141,13 +147,14 @@ class Shard:
 
     @staticmethod
     def be_primary(server) -> None:
-        """A server that runs takes this role, now and when it is started again."""
+        """Gives a running server the role of the primary, also for later starts."""
         server.options.update(AS_PRIMARY)
         for name in ("rpl_semi_sync_slave_enabled", "rpl_semi_sync_master_enabled", "read_only"):
             server.sql(f"SET GLOBAL {name} = {AS_PRIMARY[name]}")
 
     def bring_replica_back(self) -> None:
-        """With the data that it has, or, as its disk is lost now and then, as a clone."""
+        """Restarts the replica with its data, or, at random, simulates the loss of its disk and
+        clones it."""
         if not self.is_lost and self.rng.random() < 0.6:
             self.restart_replica()
         else:
@@ -157,7 +164,7 @@ class Shard:
         self.join()
 
     def restart_replica(self) -> None:
-        """Start it with its data, at the position where these are."""
+        """Starts the replica with its data, at the position of the data."""
         before = self.replica.log.stat().st_size
         self.start(self.replica, AS_REPLICA)
         self.replica.sql("SET GLOBAL gtid_slave_pos = @@gtid_current_pos")
@@ -165,8 +172,8 @@ class Shard:
         self.restarts += 1
 
     def clone(self) -> None:
-        """Make the replica anew. Commits that wait for it would hold up the clone: so the primary
-        is started again, at an address that nobody knows."""
+        """Clones the replica again. Commits that wait for the replica would delay the clone, so the
+        primary is restarted without an address first."""
         if self.address.is_symlink():
             self.close()
             self.start(self.primary, AS_PRIMARY)
@@ -188,12 +195,12 @@ class Shard:
         self.clones += 1
 
     def attach(self) -> None:
-        """Let the replica begin to read."""
+        """Starts replication on the replica."""
         self.replica.sql("STOP SLAVE")
         follow(self.replica, self.primary)
 
     def join(self) -> None:
-        """Wait until the replica is in sync; one that was refused is lost."""
+        """Waits until the replica is in sync. If it is refused, marks its data as lost."""
         try:
             self.wait_until_in_sync()
         except Refused:
@@ -204,7 +211,8 @@ class Shard:
         self.in_sync = True
 
     def wait_until_in_sync(self) -> None:
-        """Its acknowledgements count, and it has all that was there then."""
+        """Waits until the replica's acknowledgements count and the replica has all transactions
+        committed before."""
         deadline = time.monotonic() + JOIN_SECONDS_MAX
         while not self.primary.status("Rpl_semi_sync_master_clients"):
             self.expect_no_error(deadline)
@@ -213,9 +221,9 @@ class Shard:
             self.expect_no_error(deadline)
 
     def expect_no_error(self, deadline: float) -> None:
-        """Refused, when the replica does not go on."""
+        """Raises Refused if the replica's data have diverged."""
         state = slave_status(self.replica)
-        if not state:   # nobody has come to attach it
+        if not state:   # the replica is not attached yet
             self.attach()
             return
         for kind in ("IO", "SQL"):
@@ -228,13 +236,13 @@ class Shard:
 
 
 def slave_status(server) -> dict:
-    """SHOW SLAVE STATUS, by its columns."""
+    """Returns SHOW SLAVE STATUS as a map from columns to values."""
     with servers.Session(server, "", cursorclass=pymysql.cursors.DictCursor) as session:
         return next(iter(session.run("SHOW SLAVE STATUS")), {})
 
 
 def is_up(server) -> bool:
-    """Whether its process is there."""
+    """Returns whether the server's process runs."""
     return server.process is not None and not server.died()
 
 
@@ -248,7 +256,7 @@ class Cluster:
         self.trouble, self.whole_at = "", time.monotonic()
 
     def create(self, of_shards: list, of_front: list) -> None:
-        """Begin, with these tables."""
+        """Starts the cluster with these tables."""
         for shard in self.shards:
             shard.create(of_shards)
         self.front.start()
@@ -262,14 +270,14 @@ class Cluster:
         return is_up(self.front) and all(shard.is_whole() for shard in self.shards)
 
     def tend_until(self, condition) -> None:
-        """Repair what breaks, until the condition is true."""
+        """Repairs failures until the condition is true."""
         self.whole_at = time.monotonic()
         while not condition():
             self.tend()
             time.sleep(0.01)
 
     def tend(self) -> None:
-        """Repair what is broken now."""
+        """Repairs the current failures."""
         for repair in (self.tend_front, *(shard.tend for shard in self.shards)):
             try:
                 repair()
@@ -281,13 +289,13 @@ class Cluster:
             f"not whole for {WHOLE_SECONDS_MAX} s: {self.trouble}"
 
     def tend_front(self) -> None:
-        """A front that was killed starts again: it has nothing to lose."""
+        """Restarts the front if it was killed. The front has no data to lose."""
         if not is_up(self.front):
             self.front.kill()
             self.front.start()
 
     def roles(self) -> dict:
-        """What is there to be killed: name of the role -> server."""
+        """Returns the servers that can be killed, by role."""
         found = {("front", 0): self.front}
         for shard in self.shards:
             found["primary", shard.number] = shard.primary
@@ -299,7 +307,8 @@ class Cluster:
 
 
 def kill(server) -> bool:
-    """SIGKILL from any thread, until the process is gone; False where there was none."""
+    """Kills the server from any thread and waits for its end. Returns False if it was not
+    running."""
     process = server.process
     if process is None or process.poll() is not None:
         return False

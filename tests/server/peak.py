@@ -1,4 +1,4 @@
-"""The most anonymous memory that a server takes, for tests of the pool's limit."""
+"""Measures the peak of a server's anonymous memory, for tests of the pool's limit."""
 
 import threading
 import time
@@ -8,7 +8,8 @@ TOLERANCE = 1.05
 
 
 def idle_bytes(new_server, options: dict) -> int:
-    """The base to subtract: what a server without the engine takes, just warmed up."""
+    """Returns the memory of a warmed-up server without the engine, which tests subtract as the
+    base."""
     bare = new_server(options, plugin=False)
     bare.start()
     warm_up(bare)
@@ -18,7 +19,7 @@ def idle_bytes(new_server, options: dict) -> int:
 
 
 def warm_up(server):
-    """What any server takes for a connection and a statement."""
+    """Allocates the memory that any server needs for a connection and a statement."""
     server.sql("SELECT COUNT(*) FROM information_schema.tables")
     server.sql("SELECT COUNT(*) FROM seq_1_to_100000", "mysql")
     time.sleep(1)
@@ -34,7 +35,7 @@ class Peak(threading.Thread):
             self.bytes = max(self.bytes, self.server.anonymous_bytes())
 
     def take(self) -> int:
-        """The peak since the last call."""
+        """Returns the peak since the last call."""
         taken, self.bytes = self.bytes, 0
         return taken
 

@@ -1,22 +1,24 @@
-"""Tables whose names change hands beside readers, and a journal that says what each name may have.
+"""Tables whose names are reassigned while readers run, and a journal of the rows allowed under each
+name.
 
-The journal is a table like any other, so that whoever reads it in a snapshot knows what that
-snapshot must find under every name. `Changes.change` writes into it, before a statement, what a
-name may have from then on, and behind it what it has. Rows are pairs of a number and a generation.
+The journal is an ordinary table, so a snapshot that reads the journal also shows which rows every
+name must have in this snapshot. `Changes.change` writes to the journal before a statement the rows
+that a name may have from then on, and afterwards the rows that the name has. A row is a pair of a
+number and a generation.
 """
 
 import random
 import zlib
 
 ROWS = 120
-STEP = ROWS // 4          # rows of a partition
+STEP = ROWS // 4          # the number of rows in a partition
 JOURNAL = "journal"
 ABSENT = "absent"
 COLUMNS = "id INT, gen INT NOT NULL, pad VARCHAR(400) NOT NULL"
 RANGES = ", ".join(f"PARTITION p{no} VALUES LESS THAN ({(no + 1) * STEP + 1})" for no in range(4))
 KEYS = "PRIMARY KEY (id), KEY g (gen)"
-# The keys of each, and its partitions. All begin with rows from 1 to ROWS, but `other`, which has
-# those of the partition p1.
+# The keys and partitions of each table. Initially each table has the rows 1 to ROWS, except
+# `other`, which has the rows of the partition p1.
 TABLES = {
     "swapped": (KEYS, ""),
     "changed": (KEYS, ""),
@@ -30,32 +32,32 @@ TABLES = {
                      f"({RANGES})"),
     "other": (KEYS, ""),
 }
-# Those without partitions that have all rows.
+# The tables without partitions that have all rows.
 WHOLE = ["swapped", "changed", "words", "heap"]
 
 
 def digest(rows) -> str:
-    """One word for the rows of a name: of pairs, in any order."""
+    """Returns a digest of rows, given as pairs in any order."""
     text = ";".join(f"{number},{generation}" for number, generation in sorted(rows))
     return f"{len(rows)}:{zlib.crc32(text.encode()):08x}"
 
 
 def part(no: int) -> range:
-    """The numbers of rows of the partition p<no>."""
+    """Returns the row numbers of the partition p<no>."""
     return range(no * STEP + 1, (no + 1) * STEP + 1)
 
 
 class Changes:
-    """Makes the tables, and changes them at random, by one connection."""
+    """Creates the tables and changes them at random, on one connection."""
 
     def __init__(self, server, seed, engine: str = "CHEETAH"):
         self.server, self.engine, self.rng = server, engine, random.Random(seed)
         self.rows, self.generation, self.cursor = {}, 0, None
-        self.made = {}   # how often each kind of change was made
+        self.made = {}   # the number of changes made, by kind
         self.kinds = [getattr(self, name) for name in dir(self) if name.startswith("do_")]
 
     def make(self) -> None:
-        """The databases `d` and `w`, and all tables."""
+        """Creates the databases `d` and `w` and all tables."""
         self.connect()
         for database in ("d", "w"):
             self.run(f"CREATE DATABASE IF NOT EXISTS {database}")
@@ -69,7 +71,7 @@ class Changes:
             self.write_journal({name: [self.rows[name]]})
 
     def connect(self) -> None:
-        """A connection of its own."""
+        """Opens a connection."""
         self.cursor = self.server.connect("", autocommit=True).cursor()
         self.run("SET lock_wait_timeout = 100")
 
@@ -87,17 +89,17 @@ class Changes:
             raise
 
     def new_rows(self, numbers) -> dict:
-        """Rows of a new generation."""
+        """Returns rows with a new generation."""
         self.generation += 1
         return dict.fromkeys(numbers, self.generation)
 
     def definition(self, name: str) -> str:
-        """The words behind CREATE TABLE and the name."""
+        """Returns the part of CREATE TABLE after the name."""
         keys, partitions = TABLES[name]
         return f"({COLUMNS}, {keys}) ENGINE={self.engine} {partitions}"
 
     def create(self, name: str, place: str) -> None:
-        """An empty table as `name` is."""
+        """Creates an empty table with the definition of `name`."""
         self.run(f"CREATE TABLE {place} {self.definition(name)}")
 
     @staticmethod
@@ -106,12 +108,12 @@ class Changes:
                          for number, generation in rows.items())
 
     def fill(self, place: str, rows: dict) -> None:
-        """Rows, by an ordinary INSERT."""
+        """Inserts rows."""
         if rows:
             self.run(f"INSERT INTO {place} (id, gen, pad) VALUES {self.values(rows)}")
 
     def query(self, rows: dict) -> str:
-        """A SELECT that gives rows, all of one generation."""
+        """Returns a SELECT that produces these rows, which must all have the same generation."""
         generation = next(iter(rows.values()))
         numbers = ", ".join(map(str, rows))
         return (f"SELECT seq id, {generation} gen, REPEAT('word {generation} ', 20) pad "
@@ -120,8 +122,8 @@ class Changes:
     # The journal.
 
     def change(self, after: dict, *steps, between=()) -> None:
-        """Run `steps`, statements or functions, behind which names have the rows `after`, and
-        between which they may have those of before, those, or `between`."""
+        """Runs `steps` (statements or functions), after which the names have the rows `after`.
+        During the steps they may have the old rows, the new rows, or rows from `between`."""
         allowed = {name: [self.rows.get(name), rows, *between] for name, rows in after.items()}
         self.write_journal(allowed)
         for step in steps:
@@ -133,7 +135,7 @@ class Changes:
         self.write_journal({name: [rows] for name, rows in after.items()})
 
     def write_journal(self, allowed: dict) -> None:
-        """In one transaction."""
+        """Updates the journal in one transaction."""
         self.run("BEGIN")
         for name, choices in allowed.items():
             words = {ABSENT if rows is None else digest(rows.items()) for rows in choices}
@@ -141,7 +143,7 @@ class Changes:
         self.run("COMMIT")
 
     def anew(self, names=WHOLE) -> tuple:
-        """One of these, and as many rows of a new generation."""
+        """Returns a random name from `names`, and its rows with a new generation."""
         name = self.rng.choice(list(names))
         return name, self.new_rows(self.rows[name])
 
@@ -155,7 +157,7 @@ class Changes:
         self.run(f"UPDATE d.{JOURNAL} SET allowed = '{digest(rows.items())}' WHERE name = '{name}'")
         self.run("COMMIT")
 
-    # Other tables under the name.
+    # Replacing the table under a name.
 
     def do_swap_by_copy(self) -> None:
         name = self.rng.choice([name for name in TABLES if name != "other"])
@@ -184,7 +186,7 @@ class Changes:
     def do_create_or_replace_select(self) -> None:
         name, rows = self.anew()
         how = self.rng.choice(["", "IGNORE ", "REPLACE "]) if name != "heap" else ""
-        # Not atomic: the old one goes first.
+        # Not atomic: the old table is dropped first.
         self.change({name: rows}, f"CREATE OR REPLACE TABLE d.{name} {self.definition(name)} "
                     f"{how}{self.query(rows)}")
 
@@ -214,10 +216,10 @@ class Changes:
         self.change({name: rows}, f"TRUNCATE TABLE d.{name}",
                     f"INSERT INTO d.{name} (id, gen, pad) {self.query(rows)}", between=({},))
 
-    # The same rows in another shape.
+    # Changes of definitions that keep the rows.
 
     def alter(self, name: str, *alterations: str) -> None:
-        """Nothing of the rows changes."""
+        """Alters a table without changing its rows."""
         for alteration in alterations:
             self.run(f"ALTER TABLE d.{name} {alteration}")
 
@@ -267,7 +269,7 @@ class Changes:
         self.alter(name, "DROP PARTITION p4")
 
     def without(self, name: str, no: int) -> dict:
-        """The rows of a name but for those of a partition."""
+        """Returns the rows of a name, except for one partition."""
         return {number: generation for number, generation in self.rows[name].items()
                 if number not in part(no)}
 
@@ -286,7 +288,7 @@ class Changes:
 
     def do_exchange(self) -> None:
         name = self.rng.choice(["ranged", "parted"])
-        # Definitions must be alike, whatever has become of them.
+        # The definitions must be equal, regardless of previous changes.
         self.alter(name, "MODIFY gen INT NOT NULL")
         self.alter("other", "MODIFY gen INT NOT NULL")
         mine = {number: self.rows[name][number] for number in part(1)}

@@ -1,5 +1,5 @@
-"""Backups from the server's side: what BACKUP STAGE pins, snapshots and their bad inputs, what
-FLUSH ENGINE LOGS does, and a start without the engine."""
+"""Backups from the server's side: BACKUP STAGE, snapshots and their invalid inputs, FLUSH ENGINE
+LOGS, and a start without the engine."""
 
 import contextlib
 import os
@@ -23,13 +23,13 @@ SLOW = "SET GLOBAL cheetah_io_capacity = 100"
 OTHER_FILE_SYSTEM = Path("/dev/shm")
 MARIADB_BACKUP = SERVER / "usr/bin/mariadb-backup"
 ALLOW = "SET {} cheetah_allow_foreign_backup = {}"
-# What mariadb-backup does; END is missing.
+# mariadb-backup's statements up to BLOCK_COMMIT, without END.
 BLOCK_COMMITS = [ALLOW.format("SESSION", "ON"), *(
     f"BACKUP STAGE {stage}" for stage in ("START", "FLUSH", "BLOCK_DDL", "BLOCK_COMMIT"))]
 
 
 class Writer(Client):
-    """Moves counters on in two tables at once."""
+    """Increments counters in two tables in one transaction."""
 
     autocommit = False
 
@@ -43,7 +43,7 @@ class Writer(Client):
 
 
 def make_tables(server, engine_of_b: str = "CHEETAH") -> None:
-    """What writers write to."""
+    """Creates the writers' tables."""
     server.sql("CREATE TABLE d.a (id INT PRIMARY KEY, n INT NOT NULL, KEY (n)) ENGINE=CHEETAH")
     server.sql("CREATE TABLE d.b (id INT AUTO_INCREMENT PRIMARY KEY, writer INT NOT NULL, "
                f"n INT NOT NULL, KEY (writer, n)) ENGINE={engine_of_b}")
@@ -56,7 +56,7 @@ def rows(server) -> list:
 
 @contextlib.contextmanager
 def writers(server):
-    """Some write while the block runs."""
+    """Runs writers while the block lasts."""
     with working([Writer(server, number) for number in range(WRITERS)]) as writing:
         wait_until(lambda: all(writer.done > 20 for writer in writing), "writes")
         yield writing
@@ -64,14 +64,14 @@ def writers(server):
 
 
 def snapshot(server, place: Path) -> dict:
-    """Write one; the notes of its manifest."""
+    """Writes a snapshot and returns the notes of its manifest."""
     server.sql(f"SET GLOBAL cheetah_create_snapshot = '{place}'")
     lines = (place / "MANIFEST").read_text().splitlines()
     return dict(line.split(" ", 2)[1:] for line in lines if line.startswith("note "))
 
 
 def refused(server, place, *words) -> None:
-    """A snapshot is refused, with these words, and nothing is left of it."""
+    """Asserts that a snapshot is refused with these words and leaves no files."""
     with pytest.raises(Failure) as told:
         server.sql(f"SET GLOBAL cheetah_create_snapshot = '{place}'")
     assert all(word in str(told.value) for word in words), told.value
@@ -126,7 +126,8 @@ def test_a_backup_pins_only_while_it_blocks_commits_and_not_for_ever(server, tmp
 
 
 def begins_backup(server, *before) -> str:
-    """BACKUP STAGE START in a session of its own, after other statements: its error, if any."""
+    """Runs BACKUP STAGE START in a separate session after other statements, and returns its error
+    or an empty string."""
     with Session(server) as session:
         try:
             session.run(*before, "BACKUP STAGE START")
@@ -138,7 +139,7 @@ def begins_backup(server, *before) -> str:
 
 
 def test_a_backup_that_would_lack_tables_is_refused(server):
-    """Where there are some, and nobody has said that they are taken care of."""
+    """A backup is refused if Cheetah tables exist and no setting allows a backup without them."""
     assert not begins_backup(server), "there are no tables"
     assert not begins_backup(server, "CREATE TEMPORARY TABLE t (a INT) ENGINE=CHEETAH")
     server.sql("CREATE TABLE d.t (a INT) ENGINE=CHEETAH")
@@ -158,7 +159,8 @@ def test_a_backup_that_would_lack_tables_is_refused(server):
 
 
 def test_one_backup_is_let_begin_for_each_session_that_announces_one(server):
-    """As cheetah-backup does. Its mariadb-backup may be another program's that has waited."""
+    """The session with the lock announces one backup, as cheetah-backup does. That backup may
+    belong to another program that was waiting."""
     server.sql("CREATE TABLE d.t (a INT) ENGINE=CHEETAH")
     for announcing in [Session(server), Session(server)]:
         announcing.run("SELECT GET_LOCK('cheetah_backup_stages', 10)")
@@ -172,7 +174,8 @@ def test_one_backup_is_let_begin_for_each_session_that_announces_one(server):
 @pytest.mark.parametrize("more", [[], ["--stream=xbstream"], ["--databases=other"]],
                          ids=["folder", "stream", "other databases"])
 def test_mariadb_backup_alone_fails_and_says_what_to_do(server, tmp_path, more):
-    """It said "completed OK!". State transfer of a cluster begins with the same program."""
+    """mariadb-backup used to print "completed OK!" here. State transfer in a cluster starts with
+    the same program."""
     def run(target) -> subprocess.CompletedProcess:
         words = [f"--defaults-file={server.folder / 'my.cnf'}", "--backup",
                  f"--target-dir={target}", *more]
@@ -214,7 +217,7 @@ def test_targets_that_cannot_be(server, tmp_path):
 
 @pytest.fixture
 def far():
-    """A folder on another file system, where files have to be copied."""
+    """A folder on another file system, so that files must be copied."""
     place = OTHER_FILE_SYSTEM / f"cheetah-{os.getpid()}"
     if not OTHER_FILE_SYSTEM.is_dir():
         pytest.skip("there is no other file system")
@@ -224,7 +227,7 @@ def far():
 
 
 def test_slow_copies_are_killed_removed_and_survived(server, far):
-    """To another file system files are copied, at the pace of cheetah_io_capacity."""
+    """Files are copied to another file system at the rate of cheetah_io_capacity."""
     make_tables(server)
     server.sql("CREATE TABLE d.c (a LONGBLOB NOT NULL) ENGINE=CHEETAH")
     server.sql("INSERT INTO c SELECT RANDOM_BYTES(1000) FROM seq_1_to_4000", "d")
@@ -270,7 +273,8 @@ def test_a_copy_of_a_snapshot_that_is_not_whole_is_refused(server, new_server, t
 
 
 def test_flush_engine_logs_makes_no_checkpoint_and_checkpoint_now_does(server):
-    """mariadb-backup flushes the logs while commits are blocked: whoever commits waits for it."""
+    """mariadb-backup flushes the logs while commits are blocked, so each commit waits for the
+    flush."""
     server.sql("CREATE TABLE d.t (a INT PRIMARY KEY, b CHAR(200)) ENGINE=CHEETAH")
     server.sql("INSERT INTO t SELECT seq, MD5(seq) FROM seq_1_to_1000", "d")
     server.sql("UPDATE d.t SET b = REVERSE(b)")
@@ -290,8 +294,8 @@ def test_flush_engine_logs_makes_no_checkpoint_and_checkpoint_now_does(server):
 
 
 def test_a_server_with_force_does_not_start_without_the_engine(new_server):
-    """The Debian package sets FORCE, and so does `make up`. Without it, `loose_` settings are no
-    obstacle. INSTALL SONAME is enough for the next start, with FORCE too."""
+    """The Debian package sets FORCE, as does `make up`. Without FORCE, `loose_` settings do not
+    prevent a start. INSTALL SONAME is sufficient for the next start, also with FORCE."""
     settings = {"loose_cheetah_buffer_pool_size": "16M"}
     plain = new_server(settings, plugin=False)
     plain.start()

@@ -1,5 +1,5 @@
-"""cheetah-backup of a replica that applies in parallel: what is restored starts, and goes on from
-its position; the replica applies again afterwards, whatever happens."""
+"""cheetah-backup of a replica with parallel workers: a restored server starts and continues from
+its position, and the replica's SQL threads run again after the backup."""
 
 import contextlib
 import re
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not MARIADB_BACKUP.exists(), reason="mariadb-bac
 
 @pytest.fixture
 def restored(new_server, tmp_path):
-    """A server that is restored into, and becomes another replica."""
+    """The server into which backups are restored. It becomes another replica."""
     server = new_server(options(3, skip_slave_start=None), folder=tmp_path / "restored")
     server.folder.mkdir()
     return server
@@ -30,7 +30,7 @@ def restored(new_server, tmp_path):
 @pytest.mark.parametrize("engine", ["InnoDB", "CHEETAH"])
 def test_backups_of_a_parallel_replica_start_and_go_on(new_server, restored, rng, rounds, tmp_path,
                                                        engine):
-    """`engine`: of the table that has the replica's position."""
+    """`engine`: the engine of the table that stores the replica's position."""
     primary, replica = replicated(new_server, "optimistic",
                                   of_replica={"gtid_pos_auto_engines": engine})
     for number in range(rounds):
@@ -53,7 +53,8 @@ def test_backups_of_a_parallel_replica_start_and_go_on(new_server, restored, rng
 
 @contextlib.contextmanager
 def a_worker_waits(primary, replica):
-    """One worker waits for a row, and another one, prepared, for its turn behind that."""
+    """Makes one worker wait for a row lock, and another, already prepared, for its turn after that
+    worker."""
     catch_up(primary, replica)
     with Session(replica) as holder:
         holder.run("BEGIN", "SELECT * FROM hot WHERE a = 1 FOR UPDATE")
@@ -66,12 +67,13 @@ def a_worker_waits(primary, replica):
 
 
 def is_being_stopped(replica) -> bool:
-    """Whether a session waits for the end of a SQL thread."""
+    """Returns whether a session waits for a SQL thread to stop."""
     return bool(replica.sql(WAITS + "INFO LIKE 'STOP SLAVE%'"))
 
 
 def test_what_a_worker_has_prepared_is_in_no_backup(new_server, restored, tmp_path):
-    """A server would refuse to start on it, as no binary log says what became of it."""
+    """A server would refuse to start with a prepared transaction, because no binary log decides its
+    outcome."""
     primary, replica = replicated(new_server, "optimistic",
                                   of_replica={"gtid_pos_auto_engines": "InnoDB"})
     with a_worker_waits(primary, replica):
@@ -87,12 +89,12 @@ def test_what_a_worker_has_prepared_is_in_no_backup(new_server, restored, tmp_pa
 
 
 def sql_threads(replica) -> dict:
-    """Name of a connection -> whether its SQL thread runs."""
+    """Returns for each connection to a primary whether its SQL thread runs."""
     return {row[NAME]: row[SQL_RUNNING] == "Yes" for row in replica.sql("SHOW ALL SLAVES STATUS")}
 
 
 def test_a_replica_applies_again_after_a_backup_whatever_happens(new_server, tmp_path):
-    """It reads from several primaries; from one of them it does not apply."""
+    """The replica reads from several primaries, and one of its SQL threads is stopped."""
     primary, replica = replicated(new_server, "optimistic")
     for port, name in enumerate(("it''s", "stopped"), 1):
         replica.sql(f"CHANGE MASTER '{name}' TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}")
@@ -131,7 +133,7 @@ def test_a_replica_applies_again_after_a_backup_whatever_happens(new_server, tmp
 
 
 def test_a_sql_thread_that_is_started_while_none_ran_is_noticed(new_server, tmp_path):
-    """Its worker may have prepared something while commits were blocked."""
+    """A worker of the started thread may have prepared a transaction while commits were blocked."""
     _, replica = replicated(new_server, "optimistic")
     replica.sql("STOP ALL SLAVES")
     program = start(replica, "full", tmp_path / "meddled")

@@ -1,9 +1,10 @@
-"""Backups under TPC-C, changes of definitions, and kills of either side: each that is whole
-restores to exactly the state at its position of the binary log, and goes on to any transaction
-after it.
+"""Backups during TPC-C, changes of definitions, and kills of the server or the program. Each
+complete backup restores exactly the state at its binary log position, and replay continues to any
+later transaction.
 
 A second server, the witness, executes the binary log from its beginning up to each position.
-`make servertests ARGS="backup_rounds --rounds 200"` makes two hundred.
+
+`make servertests ARGS="backup_rounds --rounds 200"` runs 200 rounds.
 """
 
 import shutil
@@ -23,7 +24,7 @@ from test_tpcc import check_conditions
 ROUNDS = 2
 CLIENTS = 4
 SECONDS_BEFORE = 0.4
-# Tables and indexes that others have just made or dropped, and locks.
+# Errors for tables and indexes that another session has just created or dropped, and for locks.
 EXPECTED = (1050, 1051, 1061, 1091, 1146, 1205, 1213, 1020)
 DEFINITIONS = [
     "ALTER TABLE history ADD INDEX by_day (h_date)", "ALTER TABLE history DROP INDEX by_day",
@@ -40,7 +41,7 @@ class Definer(servers.Client):
     database, refusals = tpcc.DATABASE, EXPECTED
 
     def begin(self, cursor) -> None:
-        """It does not wait long for others' tables."""
+        """Limits the wait for locked tables."""
         cursor.execute("SET SESSION lock_wait_timeout = 1")
 
     def work(self, cursor) -> None:
@@ -50,7 +51,7 @@ class Definer(servers.Client):
 
 
 class Round:
-    """A backup while the server is at work."""
+    """One backup while the server is under load."""
 
     def __init__(self, server, rng, place, base):
         self.server, self.rng, self.place = server, rng, place
@@ -59,20 +60,22 @@ class Round:
         self.said, self.status = "", None
 
     def run(self) -> int:
-        """Does it; how many transactions and changes of definitions there were meanwhile."""
+        """Runs the round. Returns the number of transactions and changes of definitions made
+        meanwhile."""
         clients = [tpcc.Client(self.server, number, self.rng.random())
                    for number in range(CLIENTS)]
         clients.append(Definer(self.server, CLIENTS, self.rng.random()))
         with servers.working(clients):
             time.sleep(SECONDS_BEFORE)
-            # The session of a program that was killed before ends soon.
+            # The session of a program killed earlier ends soon.
             wait_until(lambda: not self.is_refused(), "the end of the backup before")
         if self.killed == "server":
             self.server.start()
         return sum(client.done for client in clients)
 
     def is_refused(self) -> bool:
-        """Runs the program, and kills what is to be killed; whether another one was at work."""
+        """Runs the program and kills it or the server. Returns whether the program was refused
+        because another one was running."""
         program = start(self.server, *self.words)
         if self.killed:
             time.sleep(self.rng.uniform(0.1, 1.5))
@@ -85,7 +88,8 @@ class Round:
         return "another cheetah-backup is at work" in self.said
 
     def was_whole(self) -> bool:
-        """Whether the backup was whole when its program was killed: it says where it is, too."""
+        """Returns whether a backup was complete although its program was killed. If so, reads its
+        position."""
         said = backup(self.server, "verify", self.place, status=None) if self.place.exists() else ""
         if "is whole" in said:
             self.said = backup(self.server, "show", self.place)
@@ -93,18 +97,18 @@ class Round:
 
 
 class Witness:
-    """Executes the binary log up to positions, each later than the one before."""
+    """Executes the binary log up to increasing positions."""
 
     def __init__(self, server, target):
         self.server, self.target = server, target
         self.file, self.position = self.files()[0], 4
 
     def files(self) -> list:
-        """Of the binary log, the oldest first."""
+        """Returns the binary log files, oldest first."""
         return [row[0] for row in self.server.sql("SHOW BINARY LOGS")]
 
     def go_to(self, file: str, position: int, also=None) -> None:
-        """Executes all up to there, on `also` too."""
+        """Executes all events up to this position, on `also` too."""
         files = self.files()
         files = files[files.index(self.file):files.index(file) + 1]
         for target in (self.target, also) if also else (self.target,):
@@ -112,7 +116,8 @@ class Witness:
         self.file, self.position = file, position
 
     def a_later_transaction(self, rng):
-        """File and position at which a transaction begins, in the file where it is or the last."""
+        """Returns the file and position at which a later transaction begins, in the current file or
+        the last one."""
         for file in rng.sample([self.file, self.files()[-1]], 2):
             begins = [event[1] for event in binlog.events(self.server, file) if event[2] == "Gtid"
                       and (file != self.file or event[1] > self.position)]
@@ -150,7 +155,8 @@ def test_each_backup_is_the_state_at_its_position(new_server, rng, rounds, tmp_p
 
 
 def judge(server, tried: Round, witness: Witness, restored, rng) -> None:
-    """Restores a backup: it is the state of its position, and goes on to a transaction."""
+    """Restores a backup and checks that it has the state at its position and continues to a later
+    transaction."""
     restored.folder.mkdir()
     backup(server, "restore", tried.place, "--data-dir", restored.data)
     restored.start()
@@ -166,7 +172,7 @@ def judge(server, tried: Round, witness: Witness, restored, rng) -> None:
 
 
 def same(restored, other, when: str) -> None:
-    """Both have the same tables, definitions and rows."""
+    """Checks that both servers have the same tables, definitions and rows."""
     sums = [dump.checksums(each, tpcc.DATABASE) for each in (restored, other)]
     assert sums[0] == sums[1], f"{when}: {sums[0]} and {sums[1]}"
     for name in sums[0]:

@@ -1,5 +1,5 @@
-"""cheetah-backup: backups under load, restored into a server that goes on with the binary log;
-kills, damage and bad targets."""
+"""cheetah-backup: backups under load, restored servers that continue with the binary log, kills,
+damaged files and invalid targets."""
 
 import os
 import re
@@ -23,7 +23,7 @@ from test_replication import ACCOUNT, catch_up, listening
 PROGRAM = PROJECT / "tools/backup/cheetah-backup"
 MARIADB_BACKUP = SERVER / "usr/bin/mariadb-backup"
 SECONDS_MAX, LARGE_SECONDS_MAX = 120, 3600
-# Signals that end the program; nohup has some of them ignored.
+# Signals that end the program, except those that nohup ignores.
 ENDS = [number for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
         if signal.getsignal(number) != signal.SIG_IGN]
 GIGABYTES = 5
@@ -45,7 +45,7 @@ def start(server, command: str, *arguments, stderr=subprocess.STDOUT, stdout=sub
 
 
 def backup(server, command: str, *arguments, status=0, seconds=SECONDS_MAX) -> str:
-    """Run the program to its end, which must be this status (None: any); what it says."""
+    """Runs the program to its end, checks its exit status (None: any), and returns its output."""
     program = start(server, command, *arguments)
     said = program.communicate(timeout=seconds)[0].decode()
     assert status in (None, program.returncode), said
@@ -53,27 +53,27 @@ def backup(server, command: str, *arguments, status=0, seconds=SECONDS_MAX) -> s
 
 
 def begun(server, folder, *words) -> subprocess.Popen:
-    """The program, started, with a copy in a folder that has begun."""
+    """Starts the program and waits until it has started to copy into the folder."""
     program = start(server, *words)
     wait_until(lambda: list(folder.glob("*")), "a copy that has begun")
     return program
 
 
 def is_ended(program, end: int) -> None:
-    """By a signal."""
+    """Ends the program with a signal and checks that it leaves no files."""
     program.send_signal(end)
     assert b"nothing is left" in program.communicate()[0] and program.returncode == 130
 
 
 def position_of(said: str) -> tuple:
-    """File and position that the program has told."""
+    """Returns the file and position from the program's output."""
     words = next(line for line in said.splitlines() if line.startswith("position: ")).split()
     return words[1], int(words[2].rstrip(","))
 
 
 @pytest.fixture
 def loaded(new_server):
-    """A server with a binary log."""
+    """A server with a binary log and tables."""
     server = new_server(BINLOG)
     server.start()
     fill(server)
@@ -81,7 +81,7 @@ def loaded(new_server):
 
 
 def fill(server) -> None:
-    """A table of each engine, and one with rows that nobody changes."""
+    """Creates tables of both engines, and a table whose rows do not change."""
     server.sql("CREATE DATABASE d")
     make_tables(server, "InnoDB")
     server.sql("CREATE TABLE d.c (a INT AUTO_INCREMENT PRIMARY KEY, b LONGBLOB NOT NULL) "
@@ -120,7 +120,7 @@ def test_backups_under_load_are_restored_and_go_on_by_the_log(loaded, new_server
 
 
 def undo_files_beside(server) -> list:
-    """InnoDB's undo tablespaces that are in no data folder."""
+    """Returns InnoDB's undo tablespaces outside of a data folder."""
     return [path for path in server.folder.rglob("undo0*") if path.parent != server.data]
 
 
@@ -191,8 +191,8 @@ case "$*" in *--backup*) {client} "$1" -e "{statements}";; esac
     (("START", "FLUSH", "BLOCK_DDL", "BLOCK_COMMIT", "END"), 1),
     (("START", "BLOCK_COMMIT", "END"), 1), (("START",), 0)])
 def test_another_backup_before_the_snapshot_is_noticed(loaded, tmp_path, stages, status):
-    """Its end replaces what the engine has pinned, and the binary log is at the same position. One
-    that only begins then does no harm."""
+    """The end of another backup replaces the state that the engine pinned, while the binary log
+    position is the same. Another backup that only begins does no harm."""
     both = tmp_path / "both"
     both.write_text(ANOTHER.format(program=MARIADB_BACKUP, client=SERVER / "usr/bin/mariadb",
                                    statements="; ".join([ALLOW, *(f"BACKUP STAGE {one}"
@@ -215,7 +215,7 @@ exit 0
     ("--prepare", "srv_start() returned 37 (Data structure corruption).", 1),
     ("--backup", "Was only able to copy log from 1 to 2, not 3", 2)])
 def test_a_backup_begins_again_when_the_log_is_misread(loaded, tmp_path, word, says, times):
-    """Once, and then with looks that are rarer."""
+    """The backup is retried once, with less frequent checks of the log."""
     misreads, left, target = tmp_path / "misreads", tmp_path / "left", tmp_path / "full"
     misreads.write_text(MISREADS.format(program=MARIADB_BACKUP, word=word, says=says, left=left))
     misreads.chmod(0o700)
@@ -233,7 +233,7 @@ def test_a_backup_begins_again_when_the_log_is_misread(loaded, tmp_path, word, s
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
 def test_a_snapshot_that_is_being_written_is_ended_and_removed(loaded, tmp_path, end):
-    """Slowly, as what is in the log has to be copied."""
+    """The snapshot is slow because pages in the log must be copied."""
     loaded.sql(SLOW)
     loaded.sql("INSERT INTO c (b) SELECT RANDOM_BYTES(1000) FROM seq_1_to_6000", "d")
     writing = ("SELECT 1 FROM information_schema.PROCESSLIST "
@@ -247,7 +247,7 @@ def test_a_snapshot_that_is_being_written_is_ended_and_removed(loaded, tmp_path,
 
 @pytest.fixture
 def primary(new_server):
-    """A server that replicas can read."""
+    """A server from which replicas can replicate."""
     server = new_server({**BINLOG, **listening()})
     server.start()
     for text in ACCOUNT:
@@ -257,7 +257,7 @@ def primary(new_server):
 
 
 def become_replica(clone) -> None:
-    """Start a server on a clone, and execute what was left there."""
+    """Starts a server on a clone and executes the statements that the clone contains."""
     clone.start()
     done = clone.client(stdin=open(clone.data / "cheetah-clone.sql", "rb"), stderr=subprocess.PIPE)
     assert done.communicate()[1] == b"" and done.returncode == 0
@@ -267,12 +267,12 @@ def become_replica(clone) -> None:
 
 
 def segments(server) -> dict:
-    """Name -> number, of the files with pages."""
+    """Returns the inodes of the files with pages, by name."""
     return {path.name: path.stat().st_ino for path in (server.data / "#cheetah/seg").iterdir()}
 
 
 def test_clones_go_on_as_replicas(primary, new_server, tmp_path):
-    """One with links, and one of the first with copies."""
+    """The first clone has links. The second is a clone of the first, with copies."""
     first = new_server({"server_id": 8, "log_bin": "bin", "log_slave_updates": "ON"},
                        folder=tmp_path / "first")
     second = new_server({"server_id": 9}, folder=tmp_path / "second")
@@ -319,7 +319,7 @@ def test_a_clone_on_another_file_system_is_copied(primary, new_server):
 
 @pytest.mark.skipif(not is_root(), reason="only root gives files to others")
 def test_a_clone_belongs_to_the_owner_of_its_folder(primary, tmp_path):
-    """Files that the server goes on using stay its own: then they are copied."""
+    """Files that the server still uses keep their owner, so they are copied."""
     target, other = tmp_path / "clone", 65534
     target.mkdir()
     os.chown(target, other, other)
@@ -369,7 +369,7 @@ def test_a_clone_that_finds_no_room_leaves_nothing(primary, tmp_path):
 
 
 def settled(server) -> None:
-    """Wait until the background has brought together what the load has left."""
+    """Waits until the background work of the load is complete."""
     segments = server.data / "#cheetah/seg"
     seen = None
     while seen != (now := sorted((path.name, path.stat().st_size) for path in segments.iterdir())):
@@ -378,7 +378,8 @@ def settled(server) -> None:
 
 
 def new_bytes(place, base) -> dict:
-    """Of the engine's files of a backup, by folder: those that are no links into the one before."""
+    """Returns the bytes of the backup's engine files that are not links to the previous backup, by
+    folder."""
     old, new = {path.stat().st_ino for path in (base / "cheetah").rglob("*")}, {}
     for path in (place / "cheetah").rglob("*"):
         if path.is_file() and path.stat().st_ino not in old:
@@ -390,10 +391,10 @@ def new_bytes(place, base) -> dict:
                                     "loose_cheetah_log_file_size": "64M",
                                     "loose_cheetah_log_size_max": "1G"})
 def test_an_incremental_has_what_has_changed(server, large, tmp_path):
-    """One row of a hundred of 5 GB has changed: neighbours, which share pages; rows all over the
-    table, one by one, whose changes wait for their leaves; and such rows again, found by a scan,
-    which has the leaves in memory. At once, after a checkpoint, and when all is quiet:
-    garbage collection has run then."""
+    """One percent of 5 GB of rows is changed in three ways: adjacent rows, which share pages; rows
+    throughout the table, one by one, whose changes are buffered for their leaves; and the same rows
+    found by a scan, which has the leaves in memory. Each backup is made at once, after a
+    checkpoint, or after garbage collection has finished."""
     if not large:
         pytest.skip("--large")
     count = GIGABYTES * 1000000
@@ -427,7 +428,7 @@ def test_an_incremental_has_what_has_changed(server, large, tmp_path):
 
 
 def change_one_by_one(count: int) -> str:
-    """A statement that changes one row of a hundred, a hundred in each transaction."""
+    """Returns a statement that changes one percent of the rows, in transactions of 100 rows."""
     return ("BEGIN NOT ATOMIC\n"
             f"  FOR i IN 0..{count // 10000 - 1} DO\n"
             "    START TRANSACTION;\n"

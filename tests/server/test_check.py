@@ -1,4 +1,4 @@
-"""CHECK TABLE beside writers: it finds nothing wrong, and nobody waits for it."""
+"""CHECK TABLE while writers run: it finds no errors, and no writer waits for it."""
 
 import time
 
@@ -20,10 +20,10 @@ def check(server, how: str = "") -> None:
 
 
 class Writer(Client):
-    """Transactions of some changes, of which a third is rolled back."""
+    """Runs transactions of several changes. A third of them are rolled back."""
 
     autocommit = False
-    # Duplicates, deadlocks, locks, and a definition that has changed since.
+    # Duplicate keys, deadlocks, lock wait timeouts, and changed definitions.
     refusals = (1062, 1213, 1205, 1412)
 
     def work(self, cursor) -> None:
@@ -35,7 +35,8 @@ class Writer(Client):
 
 
 def test_check_in_a_loop_beside_writers_and_indexes_that_come_finds_nothing(server):
-    """Inserts, keys that change, deletes, rollbacks, ADD and DROP INDEX."""
+    """CHECK TABLE runs in a loop while writers insert, update keys, delete and roll back, and while
+    indexes are added and dropped."""
     server.sql("CREATE TABLE t (id INT PRIMARY KEY, a INT, b VARCHAR(40), w TEXT, KEY (a), "
                "UNIQUE (b), FULLTEXT (w)) ENGINE=CHEETAH", "d")
     server.sql("INSERT INTO t SELECT seq, seq MOD 100, CONCAT('b', seq), "

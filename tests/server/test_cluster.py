@@ -1,13 +1,13 @@
-"""Two shards behind a front with Spider, each with a semi-synchronous replica: any server is killed
-at any moment, and nothing that was acknowledged is lost.
+"""Two shards behind a front with Spider, each with a semi-synchronous replica. Any server is killed
+at any moment, and no acknowledged transaction is lost.
 
-Clients move amounts between accounts of one shard, and keep a ledger. At the end a single server
-with InnoDB executes the statements of all transactions that were committed: its tables are those of
-the shards. Terminals of TPC-C work beside them, each at a warehouse of one shard, and sysbench on a
-table of each shard. Transactions across shards are tested without replicas, by kills of the front
-(docs/users/scaling.md says why).
+Clients move amounts between accounts of one shard and keep a ledger. At the end, a single InnoDB
+server executes the statements of all committed transactions, and its tables must equal those of the
+shards. Meanwhile, TPC-C terminals each work on a warehouse of one shard, and sysbench on a table of
+each shard. Transactions across shards are tested without replicas, by kills of the front
+(docs/users/scaling.md explains why).
 
-`make cluster KILLS=100 SEED=7`.
+Long run: `make cluster KILLS=100 SEED=7`.
 """
 
 import random
@@ -28,9 +28,9 @@ from servers import Client, check_table, kill_under, Session, wait_until
 from test_replication import listening
 
 ROUNDS = 3
-SEED = 18   # of roles and pauses; what is under way at a kill differs from run to run
+SEED = 18   # for roles and pauses; the work interrupted by a kill differs from run to run
 CLIENTS, TERMINALS, ACCOUNTS = 4, 4, 2000
-# Some kills wait for a cluster that is whole and has worked, others meet a repair.
+# Some kills wait until the cluster is repaired and has worked. Others interrupt a repair.
 REPAIR_IS_MET, TRANSACTIONS_BETWEEN, PAUSE_SECONDS_MAX = 0.3, 30, 1.5
 ACCOUNT = """account (shard TINYINT, id INT, balance INT NOT NULL, changes INT NOT NULL,
              owner BINARY(16) NOT NULL, PRIMARY KEY (shard, id), KEY by_owner (owner))"""
@@ -42,7 +42,7 @@ BENCH_ROWS, BENCH_CONNECTIONS, BENCH_SECONDS_MAX = 2000, 2, 36000
 BENCH_TABLE = sysbench.create_table(1, "ENGINE={}")
 BENCH_FILL = """INSERT INTO d.sbtest1 SELECT seq, 1 + seq * 7919 % {0}, MD5(seq), MD5(-seq)
                 FROM mysql.seq_1_to_{0}"""
-# Which column says in whose shard a row is. Everybody reads items: the front has them itself.
+# The column that determines a row's shard. Items are read in all shards, so the front stores them.
 WAREHOUSE = {"warehouse": "w_id", "district": "d_w_id", "customer": "c_w_id", "history": "h_w_id",
              "orders": "o_w_id", "new_order": "no_w_id", "order_line": "ol_w_id", "stock": "s_w_id"}
 CHANGE = """UPDATE account SET balance = balance + {amount}, changes = changes + 1,
@@ -54,13 +54,14 @@ NOTED = "SELECT shard, client, number, COUNT(*), SUM(amount) FROM d.journal GROU
 SUMS = ("SELECT shard, COUNT(*), SUM(balance), SUM(changes), BIT_XOR(CRC32(owner)) FROM {} "
         "GROUP BY 1")
 FED_AT_ONCE = 500
-FRONT_KILLS_MIN, ROUNDS_PER_FRONT_KILL = 2, 5   # with transactions across shards
+FRONT_KILLS_MIN, ROUNDS_PER_FRONT_KILL = 2, 5   # for tests of transactions across shards
 
 pytestmark = pytest.mark.skipif("Spider" in setup.absent(), reason="Spider could not be had")
 
 
 def over_shards(database: str, definition: str, column: str, first: int) -> str:
-    """A table of the front whose rows are on the shards, by a column that counts from `first`."""
+    """Returns the definition of a front table whose rows are distributed over the shards, by a
+    column that counts from `first`."""
     name = definition.split()[0]
     parts = ", ".join(f"PARTITION p{n} VALUES IN ({n + first}) COMMENT 'srv \"shard{n}\"'"
                       for n in range(SHARDS))
@@ -69,7 +70,7 @@ def over_shards(database: str, definition: str, column: str, first: int) -> str:
 
 
 class Returning(Client):
-    """Connects again after each error: the cluster is being repaired."""
+    """A client that reconnects after each error, while the cluster is repaired."""
 
     autocommit, returned = False, 0
 
@@ -85,13 +86,13 @@ class Returning(Client):
             except (pymysql.MySQLError, OSError):
                 self.returned += 1
                 time.sleep(0.02)
-            except Exception as failure:  # of the test itself
+            except Exception as failure:  # errors of the test itself
                 self.failure = repr(failure)
                 raise
 
 
 class Terminal(Returning, tpcc.Client):
-    """TPC-C at one warehouse: its transactions stay in one shard."""
+    """A TPC-C terminal whose transactions use one warehouse and therefore one shard."""
 
     database = tpcc.DATABASE
 
@@ -103,8 +104,8 @@ class Terminal(Returning, tpcc.Client):
 
 
 class Sysbench(threading.Thread):
-    """sysbench on the table of one shard. A run ends when a server is gone; then the next
-    begins."""
+    """Runs sysbench on the table of one shard, and starts it again whenever a server's death ends
+    it."""
 
     def __init__(self, front, shard: int):
         super().__init__(daemon=True)
@@ -127,7 +128,8 @@ class Sysbench(threading.Thread):
             self.stopping.wait(0.1)
 
     def hear(self, line: str) -> None:
-        """Count what was committed in a second. No server's death doubles a key."""
+        """Counts the transactions committed in a second. A server's death must not cause duplicate
+        keys."""
         second = re.match(r"\[ \d+s \] .* tps: ([\d.]+) ", line)
         self.transactions += round(float(second[1])) if second else 0
         if "Duplicate entry" in line:
@@ -135,12 +137,12 @@ class Sysbench(threading.Thread):
 
 
 class Mover(Returning):
-    """Moves amounts, and knows of each transaction what it was and what became of it."""
+    """Moves amounts, and records each transaction and its outcome."""
 
     def __init__(self, front, number: int, seed: float):
         super().__init__(front, number, seed)
         self.tried = 0
-        self.statements = {}     # of those for which COMMIT was sent
+        self.statements = {}     # statements of transactions whose COMMIT was sent
         self.acknowledged = set()
 
     def work(self, cursor) -> None:
@@ -154,7 +156,8 @@ class Mover(Returning):
         self.acknowledged.add(key)
 
     def transaction(self, shard: int, client: int, number: int) -> list:
-        """Its statements. In any order of transactions they come to the same."""
+        """Returns the statements of a transaction. Transactions commute: the result does not depend
+        on their order."""
         amount, found = self.rng.randint(1, 100), []
         ids = self.rng.sample(range(1, ACCOUNTS - 9), 2)
         for id_, part in zip(ids, (amount, -amount)):
@@ -184,7 +187,7 @@ class Killer(threading.Thread):
                 self.left = max(0, self.left - 1)
 
     def choose(self) -> tuple:
-        """A server and its role now. Each role comes among the first three."""
+        """Returns a random role and its current server. The first three kills include each role."""
         found = self.cluster.roles()
         missing = {role for role, _ in found} - set(self.killed)
         keys = sorted(key for key in found if key[0] in missing or not missing)
@@ -192,7 +195,7 @@ class Killer(threading.Thread):
         return key[0], found[key]
 
     def wait_for_work(self) -> None:
-        """Until the cluster is whole, and clients have worked."""
+        """Waits until the cluster is repaired and clients have worked."""
         target = self.acknowledged() + TRANSACTIONS_BETWEEN
         while self.left and not (self.cluster.is_whole() and self.acknowledged() >= target):
             time.sleep(0.02)
@@ -203,7 +206,7 @@ class Killer(threading.Thread):
 
 @pytest.fixture
 def cluster(new_server, rng):
-    """A cluster with all tables; its servers end as those of `new_server`."""
+    """A cluster with all tables. Its servers end like those of `new_server`."""
     made = Cluster(rng)
     of_tpcc = {name: f"{name} ({tpcc.TABLES[name]})" for name in tpcc.TABLES}
     made.create([f"CREATE TABLE d.{table} ENGINE=CHEETAH"
@@ -226,7 +229,7 @@ def cluster(new_server, rng):
 
 
 def test_nothing_acknowledged_is_lost(cluster, new_server, rng, rounds, request):
-    """Whoever is killed."""
+    """No acknowledged transaction is lost when any server is killed."""
     movers = [Mover(cluster.front, number, rng.random()) for number in range(CLIENTS)]
     terminals = [Terminal(cluster.front, number, rng.random()) for number in range(TERMINALS)]
     benches = [Sysbench(cluster.front, shard) for shard in range(SHARDS)]
@@ -257,8 +260,8 @@ def test_nothing_acknowledged_is_lost(cluster, new_server, rng, rounds, request)
 
 
 def check_ledger(cluster, movers: list) -> list:
-    """What was acknowledged is there, and nothing that nobody committed; all of it is whole.
-    Returns the statements of what is there."""
+    """Checks that all acknowledged transactions exist, that each is complete, and that no others
+    exist. Returns the statements of the existing transactions."""
     acknowledged = set().union(*(mover.acknowledged for mover in movers))
     asked = {key: mover.statements[key] for mover in movers for key in mover.statements}
     rows = [row for shard in cluster.shards for row in shard.primary.sql(NOTED)]
@@ -271,7 +274,7 @@ def check_ledger(cluster, movers: list) -> list:
 
 
 def feed(single, transactions: list):
-    """A single server that has executed the statements of these transactions."""
+    """Starts a single server and executes these transactions."""
     single.start()
     single.sql("CREATE DATABASE d")
     for table in (ACCOUNT, JOURNAL):
@@ -286,14 +289,14 @@ def feed(single, transactions: list):
 
 
 def check_sums(cluster, single) -> None:
-    """Primary and replica of a shard, and the single server, have the same tables."""
+    """Checks that each shard's primary and replica and the single server have the same tables."""
     for shard in cluster.shards:
         single.sql(f"CREATE DATABASE s{shard.number}")
         mine, others = (dump.checksums(server, "d") for server in (shard.primary, shard.replica))
         assert mine == others, f"shard {shard.number}: primary {mine}, replica {others}"
         for name in (*WAREHOUSE, "sbtest1"):
             check_table(shard.primary, name, "d")
-        # Each of its transactions removes a row, and inserts it again.
+        # Each sysbench transaction deletes a row and inserts it again.
         assert shard.primary.value("SELECT COUNT(*) FROM d.sbtest1") == BENCH_ROWS
         for table in ("account", "journal"):
             part = f"s{shard.number}.{table}"
@@ -310,7 +313,8 @@ def check_sums(cluster, single) -> None:
 
 
 def check_tpcc(cluster, terminals: list) -> None:
-    """Its conditions hold on each shard, and all that was acknowledged is there."""
+    """Checks that TPC-C's conditions hold on each shard and that all acknowledged transactions
+    exist."""
     orders, payments = set(), Counter()
     for shard in cluster.shards:
         with shard.primary.cursor("d") as cursor:
@@ -337,7 +341,7 @@ def result(cluster, killer, movers: list, committed: list, seconds: float) -> st
 
 
 PAIR = "pair (shard TINYINT, client INT, number INT, PRIMARY KEY (shard, client, number))"
-# Spider's notes tell shards apart by their hosts.
+# Spider's log of XA transactions distinguishes shards by their hosts.
 LINK = ("CREATE SERVER shard{0} FOREIGN DATA WRAPPER mysql OPTIONS (HOST '127.0.0.{1}', PORT {2}, "
         "USER 'front', PASSWORD 'front', DATABASE 'd')")
 
@@ -361,7 +365,7 @@ class Pairer(Client):
 
 @pytest.fixture
 def front_of_two(new_server):
-    """A front that prepares and then commits, and two shards without replicas."""
+    """A front that uses two-phase commit, and two shards without replicas."""
     shards = [new_server({"server_id": number + 1, "log_bin": "bin",
                           **listening(f"127.0.0.{number + 1}")}) for number in range(SHARDS)]
     front = new_server({"plugin_load_add": "ha_spider", "spider_internal_xa": "ON"}, plugin=None)
@@ -378,7 +382,7 @@ def front_of_two(new_server):
 
 
 def test_what_a_front_has_left_prepared_is_decided_by_its_notes(front_of_two, rng, rounds):
-    """A transaction is on both shards or on none."""
+    """Each transaction is on both shards or on none."""
     front, shards = front_of_two
     acknowledged, decided = set(), 0
     kills = max(FRONT_KILLS_MIN, rounds // ROUNDS_PER_FRONT_KILL)
@@ -390,7 +394,8 @@ def test_what_a_front_has_left_prepared_is_decided_by_its_notes(front_of_two, rn
                                                    "WHERE user = 'front'"), "the front's sessions")
         front.start()
         decided += decide(front, shards)
-        front.restart()   # it remembers what it has found prepared, and refuses these names
+        # The front remembers XIDs that it found prepared, and refuses to reuse them.
+        front.restart()
         acknowledged.update(*(pairer.acknowledged for pairer in pairers))
         found = [set(shard.sql("SELECT client, number FROM d.pair")) for shard in shards]
         assert found[0] == found[1], f"in half: {sorted(found[0] ^ found[1])[:5]}"
@@ -401,8 +406,8 @@ def test_what_a_front_has_left_prepared_is_decided_by_its_notes(front_of_two, rn
 
 
 def decide(front, shards: list) -> int:
-    """Commit what the front had decided to commit, and roll back the rest of what is prepared; how
-    much that was."""
+    """Commits the prepared transactions for which the front decided to commit, and rolls back the
+    others. Returns their number."""
     rows = front.sql("SELECT data FROM mysql.spider_xa WHERE status = 'COMMIT'")
     committed, count = {data.rstrip(b"\0") for data, in rows}, 0
     for shard in shards:

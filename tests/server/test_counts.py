@@ -1,4 +1,4 @@
-"""COUNT(*), which reads no row, agrees with all rows, in every snapshot and after crashes."""
+"""COUNT(*), which reads no rows, matches the rows in every snapshot and after crashes."""
 
 import time
 
@@ -8,17 +8,17 @@ from servers import Client, wait_until, working
 
 SECONDS, LARGE_SECONDS = 1.5, 60
 WRITERS, READERS, KEYS = 3, 2, 400
-LOOKS_MIN = 40   # in each round
-# One statement has one snapshot, at READ COMMITTED too.
+LOOKS_MIN = 40   # the minimum in each round
+# One statement has one snapshot, also at READ COMMITTED.
 COUNTS = ("SELECT (SELECT COUNT(*) FROM {0}), (SELECT COALESCE(SUM(1), 0) FROM {0} FORCE "
           "INDEX (PRIMARY)), (SELECT COALESCE(SUM(1), 0) FROM {0} FORCE INDEX (k))")
 TABLES = {"t": "", "p": " PARTITION BY HASH (id) PARTITIONS 3"}
 
 
 class Looker(Client):
-    """Changes tables at random, and looks; the last ones look only."""
+    """Changes tables at random and compares counts. The last clients only compare."""
 
-    # Deadlocks and waits that ran out, a table that was emptied since the snapshot.
+    # Deadlocks, lock wait timeouts, and tables truncated after the snapshot.
     refusals = (1205, 1213, 1412, 1020)
 
     def __init__(self, server, number: int, round_no: int):
@@ -26,7 +26,8 @@ class Looker(Client):
         self.differences, self.looks = [], 0
 
     def work(self, cursor) -> None:
-        """Some changes, savepoints and looks, then COMMIT or ROLLBACK; now and then TRUNCATE."""
+        """Runs changes, savepoints and comparisons, then COMMIT or ROLLBACK, and sometimes
+        TRUNCATE."""
         rng, writes = self.rng, self.number < WRITERS
         if writes and rng.random() < 0.01:
             cursor.execute(f"TRUNCATE TABLE {rng.choice(list(TABLES))}")
@@ -63,7 +64,8 @@ class Looker(Client):
 
 @pytest.mark.options({"innodb_lock_wait_timeout": 1, "loose_cheetah_lock_wait_timeout": 1})
 def test_V9_counts_are_exact_in_every_snapshot(server, large):
-    """Beside rollbacks and savepoints, in transactions that changed rows, and after kill -9."""
+    """Counts are exact during rollbacks and savepoints, in transactions that changed rows, and
+    after a kill."""
     for table, partitions in TABLES.items():
         server.sql(f"CREATE TABLE d.{table} (id INT PRIMARY KEY, k INT, KEY k (k)) "
                    f"ENGINE=CHEETAH{partitions}")

@@ -1,7 +1,7 @@
-"""kill -9 of a server under load, startup, and a comparison with the clients' journals.
+"""Kills a server under load, restarts it, and compares its rows with the clients' journals.
 
-`make crash ROUNDS=n SEED=m` runs this and `test_transfers.py`, with about n kills; without a seed
-each run has another.
+`make crash ROUNDS=n SEED=m` runs this test and `test_transfers.py`, with about n kills. Without
+SEED each run uses a different seed.
 """
 
 import time
@@ -29,7 +29,7 @@ CONFIGURATIONS = {
 @pytest.mark.parametrize("configuration", [pytest.param(name, marks=pytest.mark.options(options))
                                    for name, options in CONFIGURATIONS.items()])
 def test_what_was_acknowledged_survives_kills(configuration, server, rng, rounds):
-    """Several kills on one data folder: nothing is lost, nothing is added."""
+    """After several kills on one data folder, all acknowledged rows exist and no others."""
     assert server.has_engine("CHEETAH"), "make build"
     ledger.create_tables(server, DATABASE, "ENGINE=CHEETAH")
     states, commits, rows, kills = {}, 0, 0, -(-rounds // len(CONFIGURATIONS))
@@ -47,7 +47,7 @@ def test_what_was_acknowledged_survives_kills(configuration, server, rng, rounds
 
 
 class NameChanger(ledger.Writer):
-    """Creates, fills, renames, truncates and drops tables while the kill comes."""
+    """Creates, fills, renames, truncates and drops tables until the kill."""
 
     def __init__(self, server, seed: int):
         super().__init__(server, DATABASE, 99, seed)
@@ -66,7 +66,8 @@ class NameChanger(ledger.Writer):
 
 
 def check_names(server) -> None:
-    """After a crash every listed table can be read and checked, and every name used again."""
+    """After a crash every listed table can be read and checked, and every name can be used
+    again."""
     for (name,) in server.sql("SHOW TABLES", DATABASE):
         if name in ledger.TABLES:
             continue

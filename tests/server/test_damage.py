@@ -1,4 +1,5 @@
-"""Damaged or missing files, a second server, impossible options: clear errors, the rest works."""
+"""Damaged or missing files, a second server, and invalid options give clear errors, and everything
+else still works."""
 
 import contextlib
 import os
@@ -17,7 +18,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def prepared(server):
-    """A stopped server with two tables of Cheetah and one of InnoDB; its engine's folder."""
+    """A stopped server with two Cheetah tables and one InnoDB table, and its engine folder."""
     for name in ("one", "two"):
         server.sql(f"CREATE TABLE d.{name} (a INT PRIMARY KEY, b VARBINARY(200), KEY (b)) "
                    "ENGINE=CHEETAH")
@@ -30,8 +31,8 @@ def prepared(server):
 
 
 def starts_without_engine(server, word: str) -> None:
-    """The server does not start; without FORCE it does, other engines work, Cheetah is off, and the
-    log says why."""
+    """Asserts that the server does not start with FORCE. Without FORCE, it starts, other engines
+    work, Cheetah is disabled, and the log has the reason."""
     with pytest.raises(Failure, match="ended at start"):
         server.start()
     server.options["cheetah"] = "ON"
@@ -47,7 +48,7 @@ def starts_without_engine(server, word: str) -> None:
 
 
 def test_damaged_control_is_named(prepared):
-    """Both copies of CONTROL."""
+    """Both copies in CONTROL are damaged."""
     server, folder = prepared
     keep = (folder / "CONTROL").read_bytes()
     damage(folder / "CONTROL", 0, len(keep))
@@ -58,7 +59,8 @@ def test_damaged_control_is_named(prepared):
 
 
 def test_damaged_map_is_named(prepared):
-    """A file of the map is read from its copy, and written anew; not if both are damaged."""
+    """A damaged file of the map is read from its copy and rewritten. If both are damaged, the
+    engine does not start."""
     server, folder = prepared
     damaged = sorted(folder.glob("map-*.log"))
     assert damaged
@@ -77,8 +79,8 @@ def test_damaged_map_is_named(prepared):
 
 
 def test_missing_segment_is_named_and_other_tables_stay_readable(prepared):
-    """A segment is moved away and brought back. Its pages may be needed by the startup, or only by
-    who reads the tables."""
+    """A segment is moved away and back. Its pages may be needed at startup or only by reads of the
+    tables."""
     server, folder = prepared
     segments = sorted((folder / "seg").glob("*.seg"))
     place = segments[0]
@@ -87,7 +89,8 @@ def test_missing_segment_is_named_and_other_tables_stay_readable(prepared):
     try:
         server.start()
     except Failure:
-        # It has pages of the catalog, or of the undo log where the shutdown had no time to purge.
+        # The segment has pages of the catalog, or of the undo log if the shutdown did not finish
+        # purging.
         starts_without_engine(server, place.name)
     else:
         assert server.value("SELECT COUNT(*) FROM d.other") == 2, "InnoDB's table cannot be read"
@@ -104,7 +107,8 @@ def test_missing_segment_is_named_and_other_tables_stay_readable(prepared):
 
 
 def test_damaged_segment_gives_errors_not_wrong_rows(prepared, rng):
-    """Bytes all over a segment change: reads fail or give the right rows; the server stays up."""
+    """Random bytes of a segment are changed. Reads fail or return correct rows, and the server
+    keeps running."""
     server, folder = prepared
     server.start()
     wanted = {name: server.sql(f"SELECT a, MD5(b) FROM d.{name}") for name in ("one", "two")}
@@ -130,7 +134,8 @@ def test_damaged_segment_gives_errors_not_wrong_rows(prepared, rng):
 
 
 def test_damaged_log_is_named(prepared):
-    """A killed server's newest log file is damaged in the middle of what recovery needs."""
+    """The beginnings of a killed server's log files are damaged. Cheetah is disabled, and the error
+    log names the log."""
     server, folder = prepared
     server.start()
     server.sql("INSERT INTO one SELECT seq + 100000, 'after' FROM seq_1_to_2000", "d")
@@ -147,7 +152,7 @@ def test_damaged_log_is_named(prepared):
 
 
 def test_second_server_on_the_directory_is_refused(prepared, new_server):
-    """Only the engine's folder is shared, by a link; the second server works without Cheetah."""
+    """A link shares only the engine's folder. The second server works without Cheetah."""
     server, folder = prepared
     server.start()
     second = new_server({"cheetah": "ON"})
@@ -164,7 +169,7 @@ def test_second_server_on_the_directory_is_refused(prepared, new_server):
 
 
 def test_read_only_directory_is_refused(prepared):
-    """Root may write anywhere: the folder is bind-mounted read-only."""
+    """Root may write anywhere, so the folder is bind-mounted read-only."""
     server, folder = prepared
     with mounted(folder, "--bind", folder):
         subprocess.run(["mount", "-o", "remount,ro,bind", folder], check=True)
@@ -176,7 +181,7 @@ def test_read_only_directory_is_refused(prepared):
     ("cheetah_log_size_max", "1", 8 * MIB), ("cheetah_io_capacity", "0", 10),
     ("cheetah_flush_log_at_trx_commit", "7", 2)])
 def test_values_out_of_range_are_adjusted(new_server, name, value, taken):
-    """Too small, too large. (The log's size is 32 MiB.)"""
+    """Values that are too small or too large are adjusted. (The log's size is 32 MiB.)"""
     server = new_server({f"loose_{name}": value})
     server.start()
     assert server.value(f"SELECT @@{name}") == taken
@@ -189,7 +194,8 @@ def test_values_out_of_range_are_adjusted(new_server, name, value, taken):
 
 
 def test_a_word_that_is_none_is_the_default_or_keeps_the_server_from_starting(new_server):
-    """The server decides that by `loose_`. It never starts without the engine."""
+    """The prefix `loose_` determines whether the server starts with the default or not at all. It
+    never starts without the engine."""
     loose = new_server({"loose_cheetah_default_compression": "brotli"})
     loose.start()
     assert loose.value("SELECT @@cheetah_default_compression") == "zstd"
@@ -214,7 +220,7 @@ def test_a_word_that_is_none_is_the_default_or_keeps_the_server_from_starting(ne
     ({}, {"log_size_max": 1024 * MIB, "log_file_size": 64 * MIB, "ft_min_token_size": 3,
           "ft_max_token_size": 84}, "")])
 def test_values_that_do_not_fit_each_other_are_adjusted(tmp_path, asked, taken, told):
-    """With a warning that has the variables' names; the last row are the defaults."""
+    """A warning names the adjusted variables. The last row has the defaults."""
     options = {f"cheetah_{name}": value for name, value in asked.items()}
     with PrivateServer(tmp_path / "server", options) as server:
         found = {name: server.value(f"SELECT @@cheetah_{name}") for name in taken}
@@ -225,7 +231,8 @@ def test_values_that_do_not_fit_each_other_are_adjusted(tmp_path, asked, taken, 
 
 
 def test_plugin_missing_at_drop_leaves_a_named_orphan(prepared):
-    """DROP without the plugin; CHECK names the orphan; DROP removes it; the name is free."""
+    """DROP without the plugin leaves an orphan. CHECK names the orphan, DROP removes it, and the
+    name can be reused."""
     server, _ = prepared
     bare = PrivateServer(server.folder, server.options, plugin=False)
     bare.start()
@@ -244,7 +251,8 @@ def test_plugin_missing_at_drop_leaves_a_named_orphan(prepared):
 
 
 def test_old_frm_file_is_refused(server):
-    """The .frm file of before a change of columns comes back: it fits, but names differ."""
+    """A .frm file from before a change of columns is restored. Its layout matches, but its column
+    names differ."""
     server.sql("CREATE TABLE d.t (a INT PRIMARY KEY, b INT, c INT) ENGINE=CHEETAH")
     server.sql("INSERT INTO d.t VALUES (1, 10, 100), (2, 20, 200)")
     place = server.data / "d" / "t.frm"
@@ -272,7 +280,7 @@ def test_old_frm_file_is_refused(server):
         assert refused(), f"the .frm file from before {change_of_columns} is taken for the table's"
         put(new)
         assert sorted(server.sql("SELECT a, b, c FROM d.t")) == rows
-    # The case of a name says nothing, and TRUNCATE keeps names.
+    # A change of only the case in a name does not matter, and TRUNCATE keeps names.
     server.sql("ALTER TABLE d.t CHANGE b B INT")
     server.sql("TRUNCATE TABLE d.t")
     server.sql("ALTER TABLE d.t ADD INDEX b (b), ALGORITHM=NOCOPY")
@@ -283,7 +291,8 @@ def test_old_frm_file_is_refused(server):
 
 
 def test_newer_format_is_refused_with_both_versions(prepared):
-    """A later release's CONTROL: both copies have the next version; the message names it."""
+    """Both copies in CONTROL have a later version, as from a later release. The message names this
+    version."""
     server, folder = prepared
     control = bytearray((folder / "CONTROL").read_bytes())
     version = struct.unpack_from("<I", control, 8)[0]
@@ -295,7 +304,7 @@ def test_newer_format_is_refused_with_both_versions(prepared):
 
 
 def test_foreign_folder_is_not_touched(server):
-    """Files of somebody else in the engine's folder stay."""
+    """The engine keeps other files in its folder."""
     server.stop()
     (server.data / "#cheetah" / "notes.txt").write_text("mine")
     server.start()
@@ -304,7 +313,7 @@ def test_foreign_folder_is_not_touched(server):
 
 
 def test_scrubbing_finds_damage_before_a_query_does(prepared):
-    """One page of a table is damaged, and nobody reads it: the error log names the table."""
+    """A page of a table is damaged, and no query reads it. The error log names the table."""
     server, folder = prepared
     server.start()
     server.sql("SET GLOBAL cheetah_scrub_rate = 1000")

@@ -1,6 +1,7 @@
-"""Every data set beside the project, in InnoDB and in Cheetah: checksums of tables agree.
+"""Loads each data set next to the project into InnoDB and Cheetah and compares the tables'
+checksums.
 
-Sets over 5 MB (compressed) only with --large, as `make check-data` runs it.
+Data sets over 5 MB (compressed) are used only with --large, as in `make check-data`.
 """
 
 import pytest
@@ -16,7 +17,7 @@ SMALL_BYTES_MAX = 5e6
 
 
 def pytest_generate_tests(metafunc):
-    """One test for each set; a single one, that says why it is skipped, where there are none."""
+    """Creates one test per data set, or a single skipped test if there are no data sets."""
     if "path" not in metafunc.fixturenames:
         return
     paths = [path for path in sorted(shared_data().glob("*.sql.zst"))
@@ -26,7 +27,8 @@ def pytest_generate_tests(metafunc):
 
 
 def test_tables_have_the_checksums_that_they_have_in_innodb(path, server):
-    """Without SPATIAL keys; and the same after an orderly restart."""
+    """The tables are loaded without SPATIAL keys. Their checksums are equal, also after a normal
+    restart."""
     sums = []
     for engine in (INNODB, CHEETAH):
         server.sql(f"CREATE DATABASE {engine.name}")

@@ -1,9 +1,9 @@
-"""kill -9 in the middle of every kind of DDL: afterwards .frm files and catalog agree and every
-table is whole.
+"""Kills the server in the middle of every kind of DDL. Afterwards the .frm files and the catalog
+agree, and every table is intact.
 
-One exception, which is the server's (docs/users/limits.md): DDL on a partitioned table is not
-atomic, and a kill may leave partitions without their table. CHECK TABLE names them and DROP TABLE
-IF EXISTS removes them.
+There is one exception, caused by the server (docs/users/limits.md): DDL on a partitioned table is
+not atomic, and a kill may leave partitions without their table. CHECK TABLE names these partitions,
+and DROP TABLE IF EXISTS removes them.
 """
 
 import re
@@ -17,15 +17,15 @@ import pytest
 from cheetah_tools.say import note
 from servers import Client, check_table, kill_under, left_by_innodb, wait_until
 
-# Each is executed again and again, on a connection of its own.
+# Each cycle is executed repeatedly on its own connection.
 CYCLES = listed.statements(Path(__file__).with_name("ddl_kills.sql"))
 SETUP = CYCLES.pop("setup")
-# Errors that follow from what an earlier kill left in the middle of a cycle.
+# Errors because an earlier kill interrupted a cycle.
 LEFT_BY_KILLS = {1020, 1050, 1051, 1054, 1060, 1061, 1091, 1146, 1008, 1007, 1049, 1205, 1213, 1412}
 
 
 def test_kills_at_random_moments(server, rng, rounds):
-    """All cycles run at once, each on its own connection."""
+    """All cycles run at the same time, each on its own connection."""
     for statement in SETUP:
         server.sql(statement, "d")
     for _ in range(rounds):
@@ -36,7 +36,8 @@ def test_kills_at_random_moments(server, rng, rounds):
 
 
 def test_kills_in_alter_of_partitions_lose_no_row(server, rng, rounds):
-    """The server's recovery renames the new table as if it had no partitions; the engine copes."""
+    """The server's recovery renames the new table as if it had no partitions. The engine handles
+    this case."""
     server.sql("CREATE TABLE p (a INT PRIMARY KEY) ENGINE=CHEETAH PARTITION BY HASH (a) "
                "PARTITIONS 3", "d")
     server.sql("INSERT INTO p SELECT seq FROM seq_1_to_300", "d")
@@ -62,7 +63,8 @@ def test_kills_in_alter_of_partitions_lose_no_row(server, rng, rounds):
 @pytest.mark.options({"loose_cheetah_buffer_pool_size": "8M", "log_bin": "binlog",
                       "binlog_format": "ROW"})
 def test_a_statement_that_is_killed_while_it_loads_leaves_nothing(server, rng, rounds):
-    """KILL QUERY in ALTER TABLE and CREATE TABLE .. SELECT; a tiny pool makes sorts spill."""
+    """KILL QUERY interrupts ALTER TABLE and CREATE TABLE .. SELECT. A tiny pool makes sorts
+    spill."""
     server.sql("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(100)) ENGINE=CHEETAH", "d")
     server.sql("INSERT INTO t SELECT seq, CONCAT(seq * 7919 % 60013, REPEAT('z', 40)) "
                "FROM seq_1_to_60000", "d")
@@ -99,7 +101,7 @@ def test_a_statement_that_is_killed_while_it_loads_leaves_nothing(server, rng, r
 
 
 class Cycle(Client):
-    """Runs its statements again and again."""
+    """Executes its statements repeatedly."""
 
     refusals = LEFT_BY_KILLS
 
@@ -113,7 +115,8 @@ class Cycle(Client):
 
 
 def check_everything(server):
-    """Every listed table opens and is whole; nothing is an orphan; every name can be used."""
+    """Checks that every listed table opens and is intact, that there are no orphans, and that every
+    name can be used."""
     assert server.value("SELECT COUNT(*) FROM d.keep FORCE INDEX (b) WHERE b > ''") == 2000
     for name in sorted(set(re.findall(r"'d/(c\d)#P#", str(server.sql("CHECK TABLE d.keep"))))):
         server.sql(f"DROP TABLE IF EXISTS d.{name}")

@@ -1,9 +1,9 @@
-"""Dumps beside DDL of every kind: refused, or what was there at their snapshot.
+"""Dumps during DDL of every kind: a dump is refused or has the rows of its snapshot.
 
-`renewed.py` changes tables, and keeps a journal that tells of each snapshot what it must find under
-every name. A dump is mariadb-dump, or what mydumper does (sessions that join one snapshot), or a
-session that reads in all the ways that there are. Beside them, statements that have a snapshot of
-their own must never be refused. `--rounds 300` is the long form.
+`renewed.py` changes tables and keeps a journal, which gives for each snapshot the rows allowed
+under every name. A dump is made by mariadb-dump, by sessions that join one snapshot like mydumper,
+or by a session that reads in all possible ways. Meanwhile, statements with their own snapshot must
+never be refused. `--rounds 300` runs the long test.
 """
 
 import re
@@ -17,16 +17,16 @@ from renewed import ABSENT, Changes, digest, JOURNAL, ROWS
 from servers import Client, working
 
 ROUNDS = 24
-PAUSE_SECONDS_MAX = 0.4    # between changes; mostly much less
-READING_SECONDS_MAX = 0.1  # that a session waits before it reads
-SESSIONS = 3              # that share a snapshot
+PAUSE_SECONDS_MAX = 0.4    # the maximum between changes; most pauses are much shorter
+READING_SECONDS_MAX = 0.1  # the maximum wait of a session before it reads
+SESSIONS = 3              # the number of sessions that share a snapshot
 OPTIONS = {"log_bin": "binlog", "server_id": 1, "binlog_format": "ROW", "sync_binlog": 0,
            "loose_cheetah_flush_log_at_trx_commit": 2, "loose_cheetah_buffer_pool_size": "64M"}
-# The definition has changed, the table has gone since it was listed, or it waits for somebody who
-# waits for this one.
+# Errors if the definition changed, the table was dropped after it was listed, or there is a
+# deadlock.
 REFUSED = {1412, 1146, 1213}
 GONE = {1146, 1213}
-# Tables that never have partitions, which HANDLER does not read.
+# Tables that never have partitions. HANDLER cannot read partitioned tables.
 NEVER_PARTITIONED = ("words", "heap", "other")
 ROW = re.compile(r"^INSERT INTO `(\w+)` \(`id`, `gen`, .*\) VALUES \((\d+),(\d+),")
 ENTRY = re.compile(r"^INSERT INTO `journal` .* VALUES \('(\w+)','([^']*)'\)")
@@ -34,11 +34,11 @@ DUMPED = re.compile(r"^-- Dumping data for table `(\w+)`")
 
 
 class Refused(Exception):
-    """The dump was refused, with the reason."""
+    """The dump was refused. Contains the error number."""
 
 
 class Changing(Client):
-    """Changes, one after the other, on a connection of their own."""
+    """Makes changes one after another on their own connection."""
 
     def __init__(self, changes: Changes):
         super().__init__(changes.server)
@@ -50,7 +50,8 @@ class Changing(Client):
 
 
 class Passing(Client):
-    """Statements that have a snapshot of their own: a table may be gone, never too young."""
+    """Statements with their own snapshot. A table may be missing, but is never too new for the
+    snapshot."""
 
     refusals = GONE
     READS = ("SELECT COUNT(*) FROM {0}", "SELECT * FROM {0} WHERE id = 5",
@@ -61,7 +62,7 @@ class Passing(Client):
              "CREATE OR REPLACE TEMPORARY TABLE d.tmp SELECT * FROM {1}", "SELECT * FROM d.tmp")
 
     def begin(self, cursor) -> None:
-        """Half of them run at READ COMMITTED, in transactions."""
+        """Half of the clients run transactions at READ COMMITTED."""
         self.count = 0
         cursor.execute("CREATE TABLE IF NOT EXISTS d.mine (id INT PRIMARY KEY) ENGINE=CHEETAH")
         cursor.execute("CREATE OR REPLACE TEMPORARY TABLE d.tmp (id INT) ENGINE=CHEETAH")
@@ -70,7 +71,7 @@ class Passing(Client):
             cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
 
     def work(self, cursor) -> None:
-        """One statement, or a few."""
+        """Executes one to three statements."""
         in_transaction = self.number % 2 and self.rng.random() < 0.5
         cursor.execute("BEGIN" if in_transaction else "DO 0")
         for _ in range(self.rng.randrange(1, 4)):
@@ -83,7 +84,8 @@ class Passing(Client):
 
 
 class Dumps:
-    """All ways to dump the database; each gives what the journal allows, and what was found."""
+    """All ways to dump the database. Each returns the rows that the journal allows and the rows
+    found."""
 
     def __init__(self, server, rng):
         self.server, self.rng = server, rng
@@ -91,7 +93,7 @@ class Dumps:
                      self.joined_sessions]
 
     def mariadb_dump(self, *words) -> tuple:
-        """As most people do."""
+        """Dumps with mariadb-dump and common options."""
         command = [str(SERVER / "usr/bin/mariadb-dump"), "--no-defaults", "--user=root",
                    f"--socket={self.server.socket}", "--single-transaction",
                    "--skip-extended-insert", "--complete-insert", *words, "d"]
@@ -112,17 +114,18 @@ class Dumps:
         return allowed, {name: digest(rows) for name, rows in found.items()}
 
     def mariadb_dump_with_position(self) -> tuple:
-        """As for a new replica."""
+        """Dumps as for a new replica."""
         return self.mariadb_dump("--master-data=2")
 
     def one_session(self) -> tuple:
-        """A session that reads one table after the other."""
+        """Reads the tables one after another in one session."""
         with self.server.connect("d", autocommit=True) as connection:
             connection.cursor().execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
             return self.read_all([connection])
 
     def joined_sessions(self) -> tuple:
-        """As mydumper: sessions begin while nobody may write, and read side by side afterwards."""
+        """Dumps like mydumper: sessions start while writes are blocked, and read concurrently
+        afterwards."""
         guard, *readers = [self.server.connect("d", autocommit=True) for _ in range(SESSIONS + 1)]
         try:
             guard.cursor().execute("FLUSH TABLES WITH READ LOCK")
@@ -135,7 +138,7 @@ class Dumps:
                 connection.close()
 
     def read_all(self, readers: list) -> tuple:
-        """Each table by one of the sessions, in one of the ways to read."""
+        """Reads each table with one of the sessions, in a random way."""
         time.sleep(self.rng.random() * READING_SECONDS_MAX)
         cursors = [reader.cursor() for reader in readers]
         allowed = {name: words.split() for name, words in
@@ -147,13 +150,14 @@ class Dumps:
             cursor = self.rng.choice(cursors)
             cursor.execute("SAVEPOINT s")
             found[name] = self.read(cursor, name, allowed.get(name, [ABSENT]))
-            # So that the table may be changed, as mariadb-dump does.
+            # Releases the table for changes, as mariadb-dump does.
             cursor.execute("ROLLBACK TO SAVEPOINT s")
             time.sleep(self.rng.random() * READING_SECONDS_MAX / 10)
         return allowed, found
 
     def read(self, cursor, name: str, allowed: list) -> str:
-        """The digest of a table. An answer that tells less is compared with `allowed`."""
+        """Returns the digest of a table. If the query returns less than all rows, its result is
+        compared with `allowed`."""
         way = self.rng.randrange(7)
         if way == 0:
             count = fetched(cursor, f"SELECT COUNT(*) FROM {name}")[0][0]
@@ -177,7 +181,7 @@ class Dumps:
 
 
 def fetched(cursor, statement: str) -> list:
-    """Rows; Refused where the snapshot is too old."""
+    """Returns the rows of a statement. Raises Refused if the snapshot is too old."""
     try:
         cursor.execute(statement)
         return list(cursor.fetchall())
@@ -195,8 +199,8 @@ def by_handler(cursor, name: str) -> list:
 
 
 def faults(allowed: dict, found: dict) -> list:
-    """The tables of a dump that were not so at its snapshot. A name that it lacks is not the
-    engine's matter: the server lists names when it is asked."""
+    """Returns the tables of a dump whose rows differ from those at its snapshot. Missing names are
+    not errors of the engine, because the server lists the names at the time of the query."""
     wanted = {name: allowed.get(name, [ABSENT]) for name in found if name not in (JOURNAL, "mine")}
     return [f"{name}: {found[name]}, allowed: {words}" for name, words in wanted.items()
             if found[name] not in words]

@@ -1,4 +1,4 @@
-"""Encryption at rest: what stands in the files, startups without keys, rotation of keys."""
+"""Encryption at rest: the contents of files, startups without keys, and key rotation."""
 
 import functools
 import hashlib
@@ -13,15 +13,15 @@ from test_backup_tool import MARIADB_BACKUP, backup, position_of
 
 KEYS = "1;770a8a65da156d24ee2a093277530142\n2;18420b5cba31ccdffe9716e91eb61374\n"
 OTHER_KEYS = "1;00000000da156d24ee2a093277530142\n2;18420b5cba31ccdffe9716e91eb61374\n"
-SERVICE = "plugin-load-add"   # beside `plugin_load_add`, which is that of the engine
+SERVICE = "plugin-load-add"   # in addition to `plugin_load_add`, which loads the engine
 FILE = "file_key_management_filename"
 ROWS = 6000
-FRAGMENT = 12   # digits of a marker that prove that it stands there
+FRAGMENT = 12   # the number of a marker's digits that prove its presence
 COLUMNS = ("fixed", "variable", "indexed", "words", "large")
 
 
 def with_keys(new_server, **options):
-    """A server, not started yet, whose keys are in a file of its folder."""
+    """Returns a server, not started yet, with a key file in its folder."""
     server = new_server(options)
     server.folder.mkdir(parents=True, exist_ok=True)
     keys = server.folder / "keys"
@@ -31,27 +31,27 @@ def with_keys(new_server, **options):
 
 
 def files_of(server, folder=None) -> dict:
-    """What stands in each file of the engine, or of a snapshot, by its path in the folder."""
+    """Returns the contents of the engine's files, or of a snapshot's files, by path."""
     folder = folder or server.data / "#cheetah"
     return {str(place.relative_to(folder)): place.read_bytes()
             for place in sorted(folder.rglob("*")) if place.is_file()}
 
 
 def marker(kind: str, number: int) -> str:
-    """Digits that only this value of this row has: as MD5(CONCAT(kind, number)) gives them."""
+    """Returns digits that are unique to this value of this row: MD5(CONCAT(kind, number))."""
     return hashlib.md5(f"{kind}{number}".encode()).hexdigest()
 
 
 @functools.lru_cache(1)
 def fragments(kinds: tuple) -> dict:
-    """All fragments of markers, with the kind of each."""
+    """Returns all fragments of markers, with their kinds."""
     return {marker(kind, number)[at:at + FRAGMENT]: kind for kind in kinds
             for number in range(1, ROWS + 1) for at in range(32 - FRAGMENT + 1)}
 
 
 def kinds_in(content: bytes, known: dict):
-    """The kinds of markers of which a fragment stands in those bytes, in either case of letters, as
-    they are found."""
+    """Yields the kinds of markers that have a fragment in these bytes, ignoring the case of
+    letters."""
     for run in re.findall(rb"[0-9a-f]{%d,}" % FRAGMENT, content.lower()):
         text = run.decode()
         yield from {known.get(text[at:at + FRAGMENT])
@@ -59,8 +59,8 @@ def kinds_in(content: bytes, known: dict):
 
 
 def write_rows(server, options: str) -> None:
-    """A table with markers wherever rows have bytes, changed in all ways, whose last changes are
-    only in the log; the last transaction is open."""
+    """Creates a table with markers in all columns, and changes it in all ways. The last changes are
+    only in the log, and the last transaction is open."""
     server.sql(f"CREATE TABLE d.t (a INT PRIMARY KEY, fixed CHAR(32) CHARACTER SET ascii, "
                f"variable VARCHAR(100), indexed VARBINARY(40), words TEXT, large LONGBLOB, "
                f"KEY (indexed), FULLTEXT (words)) ENGINE=CHEETAH COMPRESSION='none' {options}")
@@ -83,14 +83,14 @@ class Writer(Client):
     rounds = 0
 
     def work(self, cursor) -> None:
-        """Some rows come, change, and go."""
+        """Inserts, changes and deletes rows."""
         self.rounds += 1
         cursor.execute("REPLACE INTO w SELECT seq, MD5(RAND()) FROM seq_1_to_200")
         cursor.execute(f"DELETE FROM w WHERE MOD(a, 7) = {self.rounds % 7}")
 
 
 def sums(server) -> list:
-    """What tells whether the rows are the same."""
+    """Returns checksums of the rows."""
     return server.sql("SELECT COUNT(*), SUM(CRC32(fixed)), SUM(CRC32(variable)), "
                       "SUM(CRC32(indexed)), SUM(CRC32(words)), SUM(CRC32(large)) FROM d.t")
 
@@ -98,8 +98,8 @@ def sums(server) -> list:
 @pytest.mark.parametrize(("table", "log"), [(True, True), (True, False), (False, True),
                                             (False, False)])
 def test_no_row_stands_in_what_is_encrypted(table, log, new_server):
-    """Encrypted tables have nothing in plain text outside the log, and the log nothing while it is
-    encrypted; what is not encrypted is found, so the search would find it."""
+    """The plain text of encrypted tables is only in the log, and not there if the log is encrypted.
+    Text that is not encrypted is found, which proves that the search works."""
     server = begun(with_keys(new_server, loose_cheetah_encrypt_log="ON" if log else "OFF"))
     write_rows(server, "ENCRYPTED=YES ENCRYPTION_KEY_ID=2" if table else "ENCRYPTED=NO")
     rows = sums(server)
@@ -120,8 +120,8 @@ def test_no_row_stands_in_what_is_encrypted(table, log, new_server):
 
 
 def look_in(files: dict, known: dict, table: bool, log: bool, *logged: str) -> None:
-    """Rows stand in the log (until its files go), and elsewhere, unless that is encrypted: then
-    nowhere in it."""
+    """Asserts that rows are found in the log (until its files are removed) and in other files,
+    except in the encrypted part."""
     for of_log, is_encrypted, missing in ((True, log, set(logged)), (False, table, set(COLUMNS))):
         found = ((kind, name) for name, content in files.items()
                  if name.startswith("wal/") == of_log for kind in kinds_in(content, known))
@@ -132,8 +132,8 @@ def look_in(files: dict, known: dict, table: bool, log: bool, *logged: str) -> N
 
 
 def test_a_snapshot_is_encrypted_too(new_server):
-    """One that is written while others write: no row stands in it, it is refused without the keys,
-    and in the place of the database it has all rows."""
+    """A snapshot is written while a writer runs. It contains no row in plain text, is refused
+    without the keys, and has all rows when it replaces the database."""
     server = begun(with_keys(new_server, loose_cheetah_encrypt_log="ON",
                              loose_cheetah_encrypt_tables="ON"))
     write_rows(server, "ENCRYPTION_KEY_ID=2")
@@ -155,8 +155,8 @@ def test_a_snapshot_is_encrypted_too(new_server):
 
 @pytest.mark.skipif(not MARIADB_BACKUP.exists(), reason="mariadb-backup is not there")
 def test_backups_of_an_encrypted_server_are_encrypted_and_restored_with_its_keys(new_server):
-    """Full, incremental and clone, while others write. InnoDB is not encrypted: started without the
-    keys it would leave what was open at the backup as if it had been committed."""
+    """Full and incremental backups and a clone are made during writes. InnoDB is not encrypted, so
+    if it started without the keys, transactions open during the backup would appear committed."""
     server = begun(with_keys(new_server, **BINLOG, loose_cheetah_encrypt_log="ON",
                              loose_cheetah_encrypt_tables="ON"))
     write_rows(server, "ENCRYPTION_KEY_ID=2")
@@ -183,7 +183,8 @@ def test_backups_of_an_encrypted_server_are_encrypted_and_restored_with_its_keys
 
 
 def starts_without_engine(server, *words: str) -> None:
-    """The server starts without the engine, whose line in the error log has these words."""
+    """Asserts that the server starts without the engine, and that the engine's line in the error
+    log has these words."""
     server.log.unlink(missing_ok=True)
     server.options["cheetah"] = "ON"
     server.start()
@@ -196,7 +197,7 @@ def starts_without_engine(server, *words: str) -> None:
 
 
 def starts_without_keys(server, *words: str) -> None:
-    """As above, while it has no keys."""
+    """Like `starts_without_engine`, on a server without keys."""
     kept = dict(server.options)
     del server.options[SERVICE], server.options[FILE]
     starts_without_engine(server, *words)
@@ -205,8 +206,8 @@ def starts_without_keys(server, *words: str) -> None:
 
 @pytest.mark.parametrize("ends", ["stop", "kill"])
 def test_startup_without_keys_is_refused_and_changes_nothing(ends, new_server):
-    """No keys, another key of that number, one key of two: each time the reason is logged, and all
-    files are as they were. With the keys all rows are there."""
+    """The server has no keys, a different key with that ID, or one key of two. Each time the reason
+    is logged and the files are unchanged. With the keys, all rows are readable."""
     server = begun(with_keys(new_server, loose_cheetah_encrypt_log="ON"))
     write_rows(server, "ENCRYPTED=YES ENCRYPTION_KEY_ID=2")
     rows = sums(server)
@@ -226,14 +227,15 @@ def test_startup_without_keys_is_refused_and_changes_nothing(ends, new_server):
 
 
 def refusal(server, statement: str) -> tuple:
-    """The number of a statement's error, and the texts of its warnings."""
+    """Returns the number of a statement's error and the texts of its warnings."""
     with Session(server) as session:
         error = session.error(statement)
         return error, " ".join(row[2] for row in session.run("SHOW WARNINGS"))
 
 
 def test_without_a_key_plugin_nothing_gets_encrypted(server):
-    """Tables are refused, and settings; the engine does not start when these are set."""
+    """Encrypted tables and encryption settings are refused. The engine does not start with these
+    settings."""
     number, texts = refusal(server, "CREATE TABLE t (a INT) ENGINE=CHEETAH ENCRYPTED=YES")
     assert number == 1005 and "ENCRYPTION_KEY_ID 1 not available" in texts, texts
     assert not server.sql("SHOW TABLES", "d")
@@ -257,7 +259,7 @@ ROTATING = {SERVICE: "debug_key_management", "plugin_maturity": "experimental",
 
 
 def encryption_of(server, table: str) -> dict:
-    """The row of a table in the view."""
+    """Returns the table's row in the view."""
     names = ("scheme", "oldest", "current", "page", "pages", "key", "rotating", "requests")
     rows = server.sql("SELECT ENCRYPTION_SCHEME, MIN_KEY_VERSION, CURRENT_KEY_VERSION, "
                       "KEY_ROTATION_PAGE_NUMBER, KEY_ROTATION_MAX_PAGE_NUMBER, CURRENT_KEY_ID, "
@@ -268,7 +270,7 @@ def encryption_of(server, table: str) -> dict:
 
 
 def is_rotated(server, table: str, version: int) -> bool:
-    """Whether nothing that is older is needed any more, once a checkpoint was made."""
+    """Makes a checkpoint and returns whether no older key version is needed."""
     server.sql("SET GLOBAL cheetah_checkpoint_now = ON")
     state = encryption_of(server, table)
     return (state["oldest"], state["current"], state["rotating"]) == (version, version, 0)
@@ -276,8 +278,8 @@ def is_rotated(server, table: str, version: int) -> bool:
 
 @pytest.mark.options(ROTATING | {"loose_cheetah_encrypt_tables": "ON"})
 def test_kills_while_keys_rotate_lose_no_row(server):
-    """A key gets new versions; the server is killed while pages get them, and others write. The
-    rows stay, and in the end only the last version is in use."""
+    """A key gets new versions, and the server is killed while pages are re-encrypted and a writer
+    runs. All rows remain, and finally only the last version is in use."""
     write_rows(server, "ENCRYPTED=YES")
     server.sql("CREATE TABLE d.w (a INT PRIMARY KEY, b VARCHAR(40), KEY (b)) ENGINE=CHEETAH")
     rows = sums(server)
@@ -305,7 +307,8 @@ def test_kills_while_keys_rotate_lose_no_row(server):
 
 @pytest.mark.options(ROTATING | {"loose_cheetah_io_capacity": 4000})
 def test_tables_are_encrypted_and_decrypted_as_the_variable_says(server):
-    """`cheetah_encrypt_tables` changes what there is already, but for tables that say otherwise."""
+    """`cheetah_encrypt_tables` also applies to existing tables, except those with an explicit
+    ENCRYPTED option."""
     write_rows(server, "")
     rows = sums(server)
     server.sql("CREATE TABLE d.never (a INT PRIMARY KEY) ENGINE=CHEETAH ENCRYPTED=NO")
@@ -330,7 +333,7 @@ def test_tables_are_encrypted_and_decrypted_as_the_variable_says(server):
 
 @pytest.mark.options(ROTATING | {"loose_cheetah_encryption_rotate_key_age": 0})
 def test_age_0_rotates_nothing(server):
-    """What is written gets the new version; what is there keeps its own."""
+    """New pages get the new key version. Existing pages keep theirs."""
     write_rows(server, "ENCRYPTED=YES")
     server.sql("SET GLOBAL cheetah_io_capacity = 4000")
     wait_until(lambda: is_rotated(server, "t", 1), "the first pass does not end")
@@ -344,8 +347,8 @@ def test_age_0_rotates_nothing(server):
 
 
 def test_the_tool_writes_nothing_in_plain_text(new_server):
-    """After a kill, cheetah-cli repeats the log, and takes back what was not committed: of tables
-    that are encrypted by default, too."""
+    """After a kill, cheetah-cli replays the log and rolls back open transactions, also in tables
+    that are encrypted by default."""
     server = begun(with_keys(new_server, loose_cheetah_encrypt_log="ON",
                              loose_cheetah_encrypt_tables="ON"))
     write_rows(server, "")

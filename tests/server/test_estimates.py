@@ -1,24 +1,24 @@
-"""information_schema.CHEETAH_COMPRESSION_ESTIMATE foretells what a table weighs in Cheetah."""
+"""information_schema.CHEETAH_COMPRESSION_ESTIMATE predicts the size of a table in Cheetah."""
 
 import pytest
 from servers import wait_until
 
 CHECKPOINT = "SET GLOBAL cheetah_checkpoint_now = ON"
-# Of tables of some MB, that are loaded and written once; or what the estimate says of itself, with
-# twice and a half the width: five standard errors, as places are random.
+# The tolerance for tables of some MB that were loaded and written once, or 2.5 times the error
+# reported by the estimate: five standard errors, because the sampled places are random.
 TOLERANCE, WIDTH = 0.15, 2.5
-# Tables of less than a MiB are not loaded: the checkpoint may have come while their rows had
-# versions, 12 bytes each.
+# Tables of less than 1 MiB are not bulk-loaded. A checkpoint may have written their rows with
+# versions, which take 12 bytes each.
 TOLERANCE_SMALL = 0.25
 WORDS = ("ELT(1 + FLOOR(RAND(seq) * 7), 'apple ', 'pear and plum ', 'quince ', 'nut', 'cherry pie "
          "', 'fig ', 'grapes ')")
 TEXT = f"CONCAT({', '.join([WORDS.replace('seq)', f'seq * {17 + step})') for step in range(9)])})"
 TABLES = {
-    # Integer key; one key of few and one of many values.
+    # Integer primary key, one index with few and one with many values.
     "numbers": ("id INT PRIMARY KEY, few INT, many BIGINT, t VARCHAR(200) CHARACTER SET utf8mb4, "
                 "KEY (few), KEY (many), KEY (t)",
                 f"seq * 3, seq % 5, seq * 7919 % 60000, {TEXT} FROM seq_1_to_60000"),
-    # The first part of the key has four values: places are found by reading.
+    # The first column of the key has four values, so the estimate finds places by reading.
     "skewed": ("a INT, b INT, t VARCHAR(200), PRIMARY KEY (a, b)",
                f"seq % 4, seq, {TEXT} FROM seq_1_to_30000"),
     "guids": ("id BINARY(16) PRIMARY KEY, t VARCHAR(200), KEY (t(20))",
@@ -37,7 +37,8 @@ ESTIMATE = ("SELECT compression, compression_level, key_block_size, estimated_by
 
 @pytest.mark.options({"innodb_buffer_pool_size": "64M", "loose_cheetah_buffer_pool_size": "64M"})
 def test_estimates_agree_with_what_tables_become(server):
-    """For keys of each sort, by InnoDB's and our own tables, for the default and for none."""
+    """The estimate is checked for all kinds of keys, for InnoDB's and our tables, and for the
+    default compression and none."""
     for name, (columns, rows) in TABLES.items():
         server.sql(f"CREATE TABLE d.{name} ({columns}) ENGINE=InnoDB")
         server.sql(f"INSERT INTO d.{name} SELECT {rows}", "d")
@@ -56,12 +57,12 @@ def test_estimates_agree_with_what_tables_become(server):
 
 
 def expect_estimated(server, name: str, row) -> None:
-    """The table weighs what it was thought to, once its rows have no versions any more."""
+    """Asserts that the table has the estimated size once its rows have no versions."""
     wait_until(lambda: server.status("Cheetah_transactions_to_purge") == 0, "purge is not done")
     server.sql(CHECKPOINT)
     weighed = "SELECT stored_bytes, table_rows FROM information_schema.cheetah_tables"
     real, rows = server.sql(f"{weighed} WHERE table_name = '{name}'")[0]
-    # The server's count of an InnoDB table is an estimate itself.
+    # The server's row count of an InnoDB table is an estimate.
     estimated = row[3] * rows / row[5]
     assert row[4] is not None and 0 <= row[4] < 40
     tolerance = max(TOLERANCE_SMALL if name == "small" else TOLERANCE, WIDTH * float(row[4]) / 100)

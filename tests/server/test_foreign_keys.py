@@ -1,5 +1,5 @@
-"""Nobody commits a row without its parent: many connections, changes of definitions beside them,
-and kills; what the status, CHECK TABLE and loads do about constraints."""
+"""No transaction commits a row without its parent, with many connections, changes of definitions,
+and kills. Also tests constraints in the status, CHECK TABLE and loads."""
 
 import re
 import time
@@ -25,14 +25,14 @@ ORPHANS = ["SELECT COUNT(*) FROM c LEFT JOIN {p} q ON c.pid = q.id WHERE q.id IS
            "WHERE d.pid IS NOT NULL AND q.id IS NULL",
            "SELECT COUNT(*) FROM d LEFT JOIN d u ON d.up = u.id "
            "WHERE d.up IS NOT NULL AND u.id IS NULL"]
-# Refused by a constraint or a key, locked, changed, gone for a moment.
+# Errors of constraints, keys and locks, and of tables that changed or are temporarily missing.
 EXPECTED = {1062, 1146, 1205, 1213, 1412, 1451, 1452, 1020, 1927, 1933}
-# Of definitions: keys and columns that come or go twice, and a parent under its other name.
+# Errors of definitions: keys and columns added or dropped twice, and a renamed parent.
 EXPECTED |= {1051, 1061, 1091, 1060, 1050, 1005, 1701, 1553, 1033, 1054, 1025}
 
 
 class Player(Client):
-    """Runs what `statements` makes up."""
+    """Runs statements that `statements` generates."""
 
     database, refusals = "fk", EXPECTED
 
@@ -44,13 +44,13 @@ class Player(Client):
         cursor.execute(f"SET SESSION TRANSACTION ISOLATION LEVEL {self.level}")
 
     def work(self, cursor) -> None:
-        """Statements, each its own transaction or some together."""
+        """Runs statements, each in its own transaction or several in one."""
         for text in self.statements(self.rng):
             self.executed += self.attempt(cursor, text)
 
 
 def rows(rng) -> list:
-    """A change of rows, or a transaction of some."""
+    """Returns a change of rows, or a transaction with several changes."""
     key, other = rng.randint(1, KEYS), rng.randint(1, KEYS)
     parent = rng.choice(["p", "q"])
     one = lambda: rng.choice([  # noqa: E731
@@ -70,7 +70,7 @@ def rows(rng) -> list:
 
 
 def definitions(rng) -> list:
-    """A change of definitions that leaves all constraints as they were."""
+    """Returns a change of definitions that keeps all constraints."""
     return [rng.choice(["RENAME TABLE p TO q", "RENAME TABLE q TO p",
                         "ALTER TABLE c FORCE, ALGORITHM = COPY",
                         "ALTER TABLE d FORCE, ALGORITHM = COPY",
@@ -87,7 +87,7 @@ def definitions(rng) -> list:
 
 @pytest.mark.options(OPTIONS)
 def test_no_row_is_without_its_parent_after_kills(server, rng, rounds):
-    """After each kill every child has its parent, and the constraints are those that were."""
+    """After each kill every child has its parent, and the constraints are unchanged."""
     server.sql("CREATE DATABASE fk")
     for text in TABLES:
         server.sql(text, "fk")
@@ -106,7 +106,8 @@ def test_no_row_is_without_its_parent_after_kills(server, rng, rounds):
 
 
 def check(server) -> None:
-    """No orphans, sound tables, the same constraints."""
+    """Checks that there are no orphans, that the tables are intact, and that the constraints are
+    unchanged."""
     names = {row[0] for row in server.sql("SHOW TABLES FROM fk")}
     parent = "p" if "p" in names else "q"
     for query in ORPHANS:
@@ -125,7 +126,8 @@ STATUS = "SHOW ENGINE CHEETAH STATUS"
 
 
 def refused(server, statement: str, number: int) -> str:
-    """What the status says of the latest foreign key error, which that statement has just met."""
+    """Asserts that the statement is refused, and returns the status's section on the latest foreign
+    key error."""
     with pytest.raises(Failure, match=rf"\({number}, "):
         server.sql(statement, "fk")
     text = server.sql(STATUS)[0][2]
@@ -137,7 +139,8 @@ def refused(server, statement: str, number: int) -> str:
 
 
 def test_the_latest_foreign_key_error_is_in_the_status(server):
-    """Which constraint, which row, and why; of definitions too. Long values and texts are cut."""
+    """The status names the constraint, the row and the reason, also for changes of definitions.
+    Long values and statements are truncated."""
     server.sql("CREATE DATABASE fk")
     server.sql("CREATE TABLE p (id INT, t VARCHAR(300) CHARACTER SET utf8mb4, b BINARY(2), d DATE, "
                "PRIMARY KEY (id), KEY (t), KEY (b, d)) ENGINE=CHEETAH", "fk")
@@ -173,7 +176,7 @@ def test_the_latest_foreign_key_error_is_in_the_status(server):
 
 
 def told_by_check(server, table: str, how: str = "") -> list:
-    """The warnings of CHECK TABLE, which else finds nothing."""
+    """Returns the warnings of CHECK TABLE, which must find no errors."""
     rows = server.sql(f"CHECK TABLE {table} {how}", "fk")
     assert rows[-1][2:] == ("status", "OK"), rows
     assert all(row[2] == "warning" for row in rows[:-1]), rows
@@ -181,7 +184,8 @@ def told_by_check(server, table: str, how: str = "") -> list:
 
 
 def test_check_table_tells_rows_without_a_parent(server):
-    """By which constraint, how many, and which keys; indexes on both sides have all forms."""
+    """CHECK TABLE reports for each constraint the number of orphans and their keys. The indexes on
+    both sides have all forms."""
     server.sql("CREATE DATABASE fk")
     text = "VARCHAR(20) CHARACTER SET utf8mb4"
     server.sql(f"CREATE TABLE p (id INT PRIMARY KEY, a INT, t {text} NOT NULL, d DATE, "
@@ -215,7 +219,7 @@ def test_check_table_tells_rows_without_a_parent(server):
     assert "Keys: ('four'), ('k100')" in two, two
     assert zero.endswith(". Keys: (99)"), zero
     assert not told_by_check(server, "c", "QUICK") and not told_by_check(server, "p")
-    # What others have not committed counts neither way, and nobody is waited for.
+    # Uncommitted changes of other transactions are ignored, and CHECK TABLE does not wait for them.
     with connection.cursor() as cursor:
         cursor.execute("SET foreign_key_checks = 1")
         cursor.execute("BEGIN")
@@ -233,7 +237,7 @@ def test_check_table_tells_rows_without_a_parent(server):
 
 
 def test_check_table_can_be_killed_while_it_looks_for_parents(server):
-    """And says so."""
+    """CHECK TABLE reports that it was killed."""
     server.sql("CREATE DATABASE fk")
     server.sql("CREATE TABLE p (id INT PRIMARY KEY) ENGINE=CHEETAH", "fk")
     server.sql("CREATE TABLE c (pid INT, FOREIGN KEY (pid) REFERENCES p (id)) ENGINE=CHEETAH", "fk")
@@ -249,7 +253,7 @@ def test_check_table_can_be_killed_while_it_looks_for_parents(server):
 
 
 class Checker(Client):
-    """Checks a table until it is not told that this is well."""
+    """Runs CHECK TABLE until it does not report OK."""
 
     database = "fk"
 
@@ -261,7 +265,8 @@ class Checker(Client):
 
 @pytest.mark.parametrize("how", ["ADD x INT, ALGORITHM = COPY", "ALGORITHM = INPLACE"])
 def test_children_come_back_when_a_rename_fails_at_its_triggers(server, how):
-    """The last step of ALTER TABLE .. RENAME: the server takes back what it has renamed."""
+    """The last step of ALTER TABLE .. RENAME renames the triggers. If it fails, the server reverts
+    the renames."""
     server.sql("CREATE DATABASE fk")
     server.sql("CREATE TABLE p (id INT PRIMARY KEY, up INT, "
                "CONSTRAINT own FOREIGN KEY (up) REFERENCES p (id)) ENGINE=CHEETAH", "fk")

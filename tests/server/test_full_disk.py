@@ -1,7 +1,8 @@
-"""A file system fills up: each way out of it works, and space is back within seconds.
+"""Fills a file system. Each way to free space works, and the space is available within seconds.
 
-The whole data folder lies on it, as most servers have it: binary log, definitions and the tables of
-the server, too. Its own space is never reserved for root, who the server of these tests may be.
+The file system holds the full data folder, as on most servers, including the binary log, the
+definitions and the server's own tables. The file system reserves no space for root, because the
+server in these tests may run as root.
 """
 
 import os
@@ -17,25 +18,25 @@ BALLAST_BYTES = 40 << 20
 SECONDS_UNTIL_BACK = 20
 ROWS = 3000
 PIECE = 500
-# MiB with a short log, and with --large, where the log is as long as usual.
+# The size in MiB with a short log, and with --large, where the log has its usual size.
 DISKS = {"tmpfs": (260, 600), "ext4": (320, 600), "xfs": (400, 700), "btrfs": (500, 700)}
 MAKE = {"ext4": ["mkfs.ext4", "-q", "-m", "0"], "xfs": ["mkfs.xfs", "-q", "-f"],
         "btrfs": ["mkfs.btrfs", "-q", "-f"]}
 
 
 class FullDisk:
-    """A server whose data lies on a small file system of its own."""
+    """A server whose data are on a small file system."""
 
     def __init__(self, server):
         self.server, self.place, self.rows = server, server.data, {}
 
     def free(self) -> int:
-        """Bytes that users may still write, as the file system says."""
+        """Returns the free bytes available to users, as reported by the file system."""
         stat = os.statvfs(self.place)
         return stat.f_bavail * stat.f_frsize
 
     def try_sql(self, statement: str) -> str:
-        """The error of a statement; empty when it succeeds."""
+        """Executes a statement and returns its error, or an empty string."""
         try:
             self.server.sql(statement, "d")
         except Failure as failure:
@@ -44,13 +45,13 @@ class FullDisk:
         return ""
 
     def create(self, table: str) -> None:
-        """A table as most are: with a number, texts and bytes."""
+        """Creates a typical table with a number, a string and bytes."""
         self.server.sql(f"CREATE TABLE d.{table} (id INT PRIMARY KEY AUTO_INCREMENT, "
                         "s VARCHAR(200), b MEDIUMBLOB, KEY(s)) ENGINE=CHEETAH")
         self.rows[table] = 0
 
     def insert(self, table: str, count: int) -> bool:
-        """Insert rows that hardly compress; whether there was room."""
+        """Inserts rows that hardly compress. Returns whether there was enough space."""
         error = self.try_sql(
             f"INSERT INTO {table} (s, b) SELECT MD5(RAND()), CONCAT(RANDOM_BYTES(1000), "
             f"RANDOM_BYTES(1000), RANDOM_BYTES(1000)) FROM seq_1_to_{count}")
@@ -59,7 +60,7 @@ class FullDisk:
         return not error
 
     def fill(self, table: str) -> None:
-        """Insert until even few rows are refused."""
+        """Inserts until even a few rows are refused."""
         for count in (ROWS, ROWS, ROWS // 10, 10):
             for _ in range(200):
                 if not self.insert(table, count):
@@ -67,7 +68,7 @@ class FullDisk:
         self.check()
 
     def delete(self, table: str, count: int) -> None:
-        """Delete rows, a few at a time; soon, if not at once."""
+        """Deletes rows, a few at a time. Each DELETE must succeed soon."""
         for done in range(0, count, PIECE):
             piece = min(PIECE, count - done)
 
@@ -79,23 +80,24 @@ class FullDisk:
             self.rows[table] -= min(piece, self.rows[table])
 
     def wait_for(self, bytes_free: int, after: str) -> None:
-        """Wait until so much is free."""
+        """Waits until this number of bytes is free."""
         wait_until(lambda: self.free() >= bytes_free, f"{after}: {bytes_free >> 10} KiB free",
                    SECONDS_UNTIL_BACK)
 
     def check(self) -> None:
-        """The acknowledged rows are there, and no others."""
+        """Checks that all acknowledged rows exist and no others."""
         for table, count in self.rows.items():
             assert self.server.value(f"SELECT COUNT(*) FROM d.{table}") == count, table
 
 
 def is_full(error: str) -> bool:
-    """Whether an error says that the disk is full."""
+    """Returns whether the error means that the disk is full."""
     return "1114" in error or "1021" in error or "No space" in error
 
 
 def small_disk(place, kind: str, mib: int, image):
-    """A file system of some kind on a folder; `image`: the file that has it."""
+    """Mounts a file system of this kind on a folder. `image`: the file that holds the file
+    system."""
     if kind == "tmpfs":
         return tmpfs(place, mib)
     if not shutil.which(MAKE[kind][0]):
@@ -108,7 +110,7 @@ def small_disk(place, kind: str, mib: int, image):
 
 @pytest.fixture(params=DISKS)
 def disk(request, new_server, large):
-    """A small file system of some kind, with two tables."""
+    """A server with two tables on a small file system."""
     kind, mib = request.param, DISKS[request.param][large]
     options = {"innodb_log_file_size": "4M", "innodb_buffer_pool_size": "8M",
                "loose_cheetah_buffer_pool_size": "32M",
@@ -131,7 +133,7 @@ def disk(request, new_server, large):
 
 
 def test_each_way_out_of_a_full_disk(disk):
-    """DELETE of few and of many, a kill and a restart, TRUNCATE and DROP."""
+    """DELETE of few and of many rows, a kill, a restart, TRUNCATE and DROP."""
     server = disk.server
     disk.fill("grows")
     print(f"full: {disk.rows}, {disk.free() >> 10} KiB free")
@@ -161,7 +163,7 @@ def test_each_way_out_of_a_full_disk(disk):
 
 
 def test_load_into_a_full_disk(new_server):
-    """The engine's folder lies on a small tmpfs; ballast is deleted to make room again."""
+    """The engine's folder is on a small tmpfs. Deleting a ballast file frees space again."""
     server = new_server({"loose_cheetah_log_size_max": "16M", "loose_cheetah_log_file_size": "2M"})
     server._prepare()
     place = server.data / "#cheetah"

@@ -1,23 +1,25 @@
-"""FULLTEXT keys under load: what a search finds is what a look at all texts finds, after kills in
-the middle of writes and DDL, and on a replica."""
+"""FULLTEXT keys under load: searches find the same rows as a scan of all texts, after kills during
+writes and DDL, and on a replica."""
 
 import pytest
 from servers import Client, check_table, kill_under
 from test_replication import catch_up, replicated
 
-# Of one length, and none a part of two others: so LIKE finds whole words.
+# Words of equal length, none of which occurs across the boundary of two others, so LIKE finds only
+# full words.
 WORDS = [f"word{letter}{letter}" for letter in "abcdefghij"]
 KILLS_MAX = 4
 WRITERS = 3
 TABLES = [f"CREATE TABLE {name} (id INT PRIMARY KEY, a VARCHAR(100), b TEXT, n INT NOT NULL "
           "DEFAULT 0, FULLTEXT ab (a, b)) ENGINE=CHEETAH" for name in ("t", "u")]
-# Each on a connection of its own. The names of tables and indexes come and go.
+# Each list runs on its own connection. Tables and indexes are repeatedly created, renamed and
+# dropped.
 DDL = [["ALTER TABLE t ADD FULLTEXT b (b)", "ALTER TABLE t DROP INDEX b",
         "ALTER TABLE t ADD FULLTEXT a (a), ALGORITHM=COPY", "ALTER TABLE t DROP INDEX a"],
        ["RENAME TABLE u TO v", "RENAME TABLE v TO u", "TRUNCATE TABLE u",
         "INSERT INTO u SELECT seq, CONCAT('wordaa ', seq), 'wordbb wordcc', seq "
         "FROM seq_1_to_2000"]]
-# What names that come and go lead to, and transactions that meet.
+# Errors from missing or existing names and from conflicts of transactions.
 EXPECTED = {1020, 1050, 1061, 1062, 1091, 1146, 1205, 1213, 1412}
 
 
@@ -26,7 +28,7 @@ def text(rng) -> str:
 
 
 def change(rng, name: str) -> str:
-    """A statement that changes rows and their words."""
+    """Returns a statement that changes rows and their words."""
     key, other = rng.randint(1, 80), rng.randint(1, 80)
     return rng.choice([
         f"INSERT IGNORE INTO {name} VALUES ({key}, '{text(rng)}', '{text(rng)}', 0), "
@@ -44,7 +46,7 @@ def change(rng, name: str) -> str:
 
 
 class Writer(Client):
-    """Transactions that change rows, some of which are rolled back."""
+    """Runs transactions that change rows. Some are rolled back."""
 
     autocommit, refusals = False, EXPECTED
 
@@ -59,7 +61,7 @@ class Writer(Client):
 
 
 class Definer(Client):
-    """One statement after the other that changes definitions."""
+    """Runs statements that change definitions, one after another."""
 
     refusals = EXPECTED
 
@@ -69,7 +71,7 @@ class Definer(Client):
 
 
 def check_words(server, name: str) -> None:
-    """Every index finds what LIKE finds in its columns."""
+    """Checks that every index finds the same rows as LIKE on its columns."""
     check_table(server, f"d.{name}")
     indexes = server.sql("SELECT index_name, GROUP_CONCAT(column_name ORDER BY seq_in_index) FROM "
                          "information_schema.statistics WHERE table_schema = 'd' AND index_type = "
@@ -85,7 +87,8 @@ def check_words(server, name: str) -> None:
 
 
 def test_words_fit_their_rows_after_kills(server, rng, rounds):
-    """kill -9 under writers, and under DDL that adds, drops, empties, loads and renames."""
+    """The server is killed during writes, and during DDL that adds, drops, truncates, loads and
+    renames."""
     for statement in TABLES:
         server.sql(statement, "d")
     for _ in range(min(rounds, KILLS_MAX)):
@@ -102,8 +105,8 @@ def test_words_fit_their_rows_after_kills(server, rng, rounds):
 
 @pytest.mark.parametrize("binlog_format", ["ROW", "STATEMENT"])
 def test_a_replica_finds_the_same(new_server, rng, binlog_format):
-    """Words are no events: the replica makes them of its rows. Statements come from one connection,
-    as searches lock no gaps."""
+    """The binary log does not contain the index's words, so the replica derives them from its rows.
+    One connection runs all statements, because searches do not lock gaps."""
     primary, replica = replicated(new_server, "optimistic", binlog_format=binlog_format)
     for statement in TABLES:
         primary.sql(statement, "d")

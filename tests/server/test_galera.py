@@ -1,7 +1,8 @@
-"""A node of a Galera cluster: rows of CHEETAH tables are not replicated, so they are not written.
+"""A node of a Galera cluster. Rows of CHEETAH tables are not replicated, so writing them is
+refused.
 
-The provider comes from the machine's archives, without being installed. One node is enough: it
-counts what it would send to others.
+The provider is taken from the machine's package archives without being installed. One node is
+enough, because it counts the write sets that it would send.
 """
 
 import contextlib
@@ -37,7 +38,7 @@ def provider():
 
 @pytest.fixture
 def node(new_server, provider):
-    """One that makes up a cluster, with a database `d`."""
+    """A cluster of one node, with a database `d`."""
     listens = (f"gmcast.listen_addr=tcp://127.0.0.1:{free_port()};"
                f"ist.recv_addr=127.0.0.1:{free_port()}")
     made = new_server({"wsrep_on": "ON", "wsrep_provider": provider, "binlog_format": "ROW",
@@ -51,12 +52,12 @@ def node(new_server, provider):
 
 
 def replicated(node) -> int:
-    """Write sets that it has sent."""
+    """Returns the number of write sets that the node sent."""
     return int(node.sql("SHOW STATUS LIKE 'wsrep_replicated'")[0][1])
 
 
 def refused(node, *statements) -> None:
-    """Each is refused, with what to do about it."""
+    """Asserts that each statement is refused with advice."""
     for text in statements:
         with pytest.raises(Failure, match="cheetah_wsrep_local_writes") as told:
             node.sql(text, "d")
@@ -64,7 +65,7 @@ def refused(node, *statements) -> None:
 
 
 def in_session(node, *statements) -> list:
-    """Execute statements in one session; the rows of the last one."""
+    """Executes statements in one session and returns the rows of the last one."""
     with Session(node) as session:
         return session.run(*statements)
 

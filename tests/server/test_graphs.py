@@ -1,9 +1,9 @@
-"""Random graphs of tables that foreign keys tie together: under kills, and on replicas.
+"""Random graphs of tables connected by foreign keys, under kills and on replicas.
 
-No orphan is ever found, by a query for each constraint that the server lists; replicas have the
-same rows, and no row event stands in a binary log for what a constraint's action does.
+No orphan is ever found by a query for each constraint that the server lists. Replicas have the same
+rows, and the binary log has no row events for actions of constraints.
 
-`make servertests ARGS="graphs --rounds 50"` is longer: more kills, and more statements.
+`make servertests ARGS="graphs --rounds 50"` runs longer, with more kills and statements.
 """
 
 import random
@@ -27,8 +27,8 @@ from graphs import Graph  # noqa: E402
 
 ROUNDS, WRITERS, STATEMENTS = 3, 4, 400
 OPTIONS = {"loose_cheetah_lock_wait_timeout": 2, "lock_wait_timeout": 2}
-# Refused by a constraint or a key, locked, changed, or not there for a moment; values that a mode
-# refuses; definitions that do not fit what is there.
+# Errors of constraints, keys and locks, of tables that changed or are temporarily missing, of
+# values that a mode refuses, and of definitions that do not match the current ones.
 EXPECTED = {1005, 1020, 1025, 1050, 1051, 1054, 1060, 1061, 1062, 1072, 1091, 1146, 1205, 1213,
             1305, 1412, 1451, 1452, 1553, 1701, 1761, 1829, 1832, 1833, 1834}
 CONSTRAINTS = """SELECT constraint_name, table_name, referenced_table_name,
@@ -39,13 +39,14 @@ CONSTRAINTS = """SELECT constraint_name, table_name, referenced_table_name,
 
 
 class AnyGraph(Graph):
-    """No InnoDB is beside it."""
+    """A graph that is not compared with InnoDB."""
 
     BESIDE_INNODB = False
 
 
 class Player(Client):
-    """Plays changes of rows, in transactions or not; the first one changes definitions, too."""
+    """Changes rows, inside or outside of transactions. The first player also changes
+    definitions."""
 
     def __init__(self, server, number: int, graph: Graph, seed: int, until: int = 0):
         super().__init__(server, number, seed)
@@ -55,16 +56,16 @@ class Player(Client):
         self.definitions = [graph.rename, graph.rebuild, graph.redefine, graph.tie, graph.untie]
 
     def begin(self, cursor) -> None:
-        """Its level, and what it leaves in a binary log."""
+        """Sets a random isolation level and binary log format."""
         level = self.rng.choice(["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"])
         cursor.execute(f"SET SESSION TRANSACTION ISOLATION LEVEL {level}")
         cursor.execute(f"SET binlog_format = {self.rng.choice(['ROW', 'MIXED'])}")
-        # Nobody sees a circle of row locks and the server's locks of tables, which definitions
-        # take.
+        # A deadlock between row locks and the server's metadata locks, which DDL takes, is not
+        # detected.
         cursor.execute("SET cheetah_lock_wait_timeout = 4")
 
     def work(self, cursor) -> None:
-        """One statement, or a transaction of some."""
+        """Runs one statement, or a transaction of several."""
         if self.number == 0 and self.rng.random() < 0.06:
             return self.play(cursor, self.rng.choice(self.definitions)())
         count = self.rng.choice([1, 1, 3])
@@ -78,7 +79,7 @@ class Player(Client):
             self.stopping.set()
 
     def play(self, cursor, made) -> None:
-        """Some statements; refusals are part of the game."""
+        """Executes statements. Refusals are expected."""
         for statement in made if isinstance(made, list) else [made]:
             text = getattr(statement, "text", statement)
             try:
@@ -93,7 +94,7 @@ class Player(Client):
 
 
 def graph_on(server, rng) -> Graph:
-    """Five tables, their constraints, and some rows."""
+    """Creates five tables, their constraints, and some rows."""
     graph = AnyGraph(rng, None)
     player = Player(server, 1, graph, 0)
     with server.cursor("d", autocommit=True) as cursor:
@@ -106,7 +107,7 @@ def graph_on(server, rng) -> Graph:
 
 
 def shared(graph: Graph, rng) -> Graph:
-    """The same tables for another connection, with random numbers of its own."""
+    """Returns the same tables for another connection, with its own random numbers."""
     other = AnyGraph(rng, None)
     other.tables, other.ties, other.constraints = graph.tables, graph.ties, graph.constraints
     other.has_circles, other.collation = graph.has_circles, graph.collation
@@ -114,14 +115,15 @@ def shared(graph: Graph, rng) -> Graph:
 
 
 def players(server, graph: Graph, rng, until: int = 0) -> list:
-    """Connections that play at the same time."""
+    """Returns connections that work concurrently."""
     graphs = [shared(graph, random.Random(rng.getrandbits(32))) for _ in range(WRITERS)]
     return [Player(server, number, own, rng.getrandbits(32), until)
             for number, own in enumerate(graphs)]
 
 
 def check_families(server) -> int:
-    """No child is without its parent, and CHECK TABLE says so; the number of constraints."""
+    """Checks that no child lacks its parent and that CHECK TABLE agrees. Returns the number of
+    constraints."""
     constraints = server.sql(CONSTRAINTS)
     for name, child, parent, own, others in constraints:
         pairs = list(zip(own.split(","), others.split(",")))
@@ -147,7 +149,8 @@ def engines_of(server) -> set:
 
 
 def names_of(server, graph: Graph) -> None:
-    """What the tables are called after a kill: a rename may have been done and not answered."""
+    """Updates the tables' names after a kill, because a rename may have completed without an
+    answer."""
     found = {name[1]: name for name in tables_of(server)}
     assert len(found) == len(graph.tables), found
     for node in graph.tables:
@@ -155,7 +158,7 @@ def names_of(server, graph: Graph) -> None:
 
 
 def test_kills_leave_no_orphans(server, rng, rounds):
-    """kill -9 under writers of parents and children, and under changes of definitions."""
+    """The server is killed while parents, children and definitions change."""
     counted = Counter()
     graph = graph_on(server, rng)
     for kill in range(rounds):
@@ -174,7 +177,7 @@ def test_kills_leave_no_orphans(server, rng, rounds):
 
 
 def test_a_replica_has_the_same_families(new_server, rng, rounds):
-    """Its engine repeats the actions, and no event does; after a kill in the middle, too."""
+    """The replica's engine repeats the actions, and row events do not, also after a kill."""
     primary, replica = replicated(new_server, "optimistic")
     for part in range(-(-rounds // ROUNDS)):
         if part:
@@ -204,15 +207,15 @@ def test_a_replica_has_the_same_families(new_server, rng, rounds):
     counted = sum((player.answers for player in playing), Counter())
     events = check_events(primary)
     note(f"{counted.total()} statements: {dict(counted.most_common(6))}; {events} rows of events")
-    # Few where all players log statements.
+    # Few row events if all players log statements.
     assert counted[0] > STATEMENTS and events > STATEMENTS // 20, counted
 
 
 def take_definition(replica) -> None:
-    """Have a replica that was killed go on behind a change of a definition that is in its binary
-    log, and in no position of a replica. The server keeps these two apart: it notes the position
-    after it has logged the change, and logs one that its startup finishes (ddl_recovery.log) under
-    its own number. Either refuses the same change of the primary (error 1950)."""
+    """Makes a killed replica continue after a change of a definition that is in its binary log but
+    not in its replication position. The server stores the position after it logs the change. Its
+    startup logs a change that it completes (ddl_recovery.log) with its own GTID. In both cases the
+    replica would refuse the same change from the primary (error 1950)."""
     logged, noted = (replica.value(f"SELECT @@{name}")
                      for name in ("gtid_binlog_pos", "gtid_slave_pos"))
     number, done = (int(position.rsplit("-", 1)[1]) for position in (logged, noted))
@@ -230,8 +233,8 @@ def take_definition(replica) -> None:
 
 
 def check_events(server) -> int:
-    """Row events are of their statement's own table, and no row is deleted twice by one; how many
-    rows there are."""
+    """Checks that row events belong to their statement's table, and that no statement deletes a row
+    twice. Returns the number of rows."""
     server.sql("FLUSH BINARY LOGS")
     rows, statement, seen, kind = 0, "", set(), ""
     for name in [row[0] for row in server.sql("SHOW BINARY LOGS")][:-1]:

@@ -1,7 +1,6 @@
-"""An InnoDB primary and a replica whose tables are Cheetah's: the first step of those who try the
-engine. Under TPC-C, in each format of the binary log, the replica has the same rows at the same
-position, while the primary is at work.
-"""
+"""An InnoDB primary, and a replica whose tables are Cheetah's: the first step for users who try the
+engine. During TPC-C, with each format of the binary log, the replica has the same rows at the same
+position while the primary is under load."""
 
 import contextlib
 
@@ -16,11 +15,11 @@ from test_replication import (ACCOUNT, CATCH_UP_SECONDS, PRIMARY, REPLICA, catch
 from test_tpcc import check_conditions
 
 CLIENTS, TRANSACTIONS_BETWEEN = 4, 40
-ROUNDS = 2   # comparisons in each format
+ROUNDS = 2   # the number of comparisons in each format
 
 
 class Terminal(tpcc.Client):
-    """TPC-C. What READ COMMITTED changes cannot be logged as statements."""
+    """A TPC-C terminal. Changes at READ COMMITTED cannot be logged as statements."""
 
     form = "ROW"
 
@@ -32,7 +31,7 @@ class Terminal(tpcc.Client):
 
 @pytest.fixture
 def adopted(new_server):
-    """A primary without the engine, and a replica that has converted what it has got."""
+    """A primary without the engine, and a replica that converted its tables."""
     primary = new_server(options(PRIMARY, **listening()), plugin=None)
     replica = new_server(options(REPLICA, slave_parallel_threads=4, read_only="ON",
                                  slave_parallel_mode="optimistic", skip_slave_start=None,
@@ -74,7 +73,7 @@ def test_a_replica_of_innodb_has_the_same_rows_while_both_work(adopted, rounds):
 
 @contextlib.contextmanager
 def terminals(server, form: str):
-    """Clients that are at work during the block."""
+    """Runs clients during the block."""
     clients = [Terminal(server, number, f"{form}/{number}") for number in range(CLIENTS)]
     for client in clients:
         client.form = form
@@ -84,7 +83,8 @@ def terminals(server, form: str):
 
 
 def compare(primary, replica, form: str) -> None:
-    """Nobody stops for it: a snapshot of the primary, and the replica at its very position."""
+    """Compares a snapshot of the primary with the replica at the same position, while writers
+    continue."""
     replica.sql("STOP SLAVE")
     position, wanted = snapshot_sums(primary)
     replica.sql(f"START SLAVE UNTIL master_gtid_pos = '{position}'")
@@ -98,7 +98,7 @@ def compare(primary, replica, form: str) -> None:
 
 
 def snapshot_sums(server) -> tuple:
-    """A position of the binary log as a GTID, and the checksums of all tables there."""
+    """Returns a binary log position as a GTID, and the checksums of all tables at that position."""
     with Session(server, tpcc.DATABASE) as session:
         at = dict(session.run("START TRANSACTION WITH CONSISTENT SNAPSHOT",
                               "SHOW STATUS LIKE 'Binlog\\_snapshot\\_%'"))

@@ -1,7 +1,7 @@
-"""Transactions that are much larger than the pool: all rows of a table inserted, updated and
-deleted by one statement each.
+"""Transactions that are much larger than the pool: single statements insert, update and delete all
+rows of a table.
 
-`make servertests ARGS="large_transactions --large"` takes 20,000,000 rows instead of 100,000.
+`make servertests ARGS="large_transactions --large"` uses 20,000,000 rows instead of 100,000.
 """
 
 from cheetah_tools.say import note
@@ -14,7 +14,8 @@ OPTIONS = {"loose_cheetah_buffer_pool_size": POOL_BYTES, "loose_cheetah_log_file
 
 
 def test_all_rows_of_a_table_change_in_one_transaction(server, new_server, large):
-    """Each is rolled back, then committed; others see all or nothing; memory is limited."""
+    """Each transaction is rolled back, then repeated and committed. Other connections see all
+    changes or none, and memory is limited."""
     count = 20000000 if large else 100000
     total = count * (count + 1) // 2
     base = idle_bytes(new_server, OPTIONS)
@@ -44,12 +45,12 @@ def test_all_rows_of_a_table_change_in_one_transaction(server, new_server, large
 
 
 def contents(server) -> tuple:
-    """Rows and their sum, as a connection of its own sees them."""
+    """Returns the row count and the sum of the rows, as another connection sees them."""
     return server.sql("SELECT COUNT(*), SUM(b) FROM d.t")[0]
 
 
 def change(server, statement: str, ending: str, before: tuple, after: tuple) -> None:
-    """One transaction."""
+    """Runs one transaction and checks its visibility."""
     with Session(server, autocommit=False) as session:
         found = session.run(statement, "SELECT COUNT(*), SUM(b) FROM t")
         assert found == [after], f"the transaction does not see its own {statement}"

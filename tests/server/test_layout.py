@@ -1,5 +1,5 @@
-"""A server whose classes are laid out otherwise than in the headers that the plugin was built with,
-though its version is the same: the plugin refuses it, and says what differs."""
+"""A server whose class layouts differ from the headers used to build the plugin, although its
+version is the same. The plugin refuses this server and names the difference."""
 
 import re
 import shutil
@@ -8,8 +8,8 @@ import subprocess
 from cheetah_tools import build
 from cheetah_tools.paths import BUILD, HEADERS, PROJECT
 
-# What the message names: the header, a pattern of the line where another thing is planted, and
-# that.
+# The class named in the message -> the header, a pattern of the line to change, and the planted
+# text.
 PLANTED = {
     "its class THD": ("sql_class.h", "  MDL_context mdl_context;", "ulonglong planted;"),
     "the functions of its class handler": ("handler.h", "  virtual ~handler",
@@ -24,7 +24,7 @@ PLANTED = {
 
 
 def test_another_layout_is_refused(new_server, request, tmp_path):
-    """One of the differences; all of them with --large."""
+    """Tests one difference, or all with --large."""
     wanted = list(PLANTED)[:None if request.config.getoption("--large") else 1]
     for number, difference in enumerate(wanted):
         server = new_server({"cheetah": "ON"},
@@ -37,7 +37,7 @@ def test_another_layout_is_refused(new_server, request, tmp_path):
 
 
 def plugin_with(folder, header: str, line: str, planted: str):
-    """The plugin whose check was compiled with a header where something is planted."""
+    """Builds a plugin whose layout check was compiled with a changed header."""
     for name in ("include", "sql"):
         shutil.copytree(HEADERS / name, folder / name)
     place = folder / "sql" / header

@@ -1,4 +1,4 @@
-"""Statements that load an empty table: beside ALTER TABLE, and with the binary log after kills."""
+"""Statements that load an empty table: during ALTER TABLE, and with the binary log after kills."""
 
 import time
 
@@ -9,13 +9,14 @@ from servers import Client, check_table, kill_beside, Sent, wait_until
 
 LOADERS = 3
 ROWS = 6000
-# More than 1 MiB, of which rows know the statement that has brought them.
+# More than 1 MiB of rows. Each row has the number of the statement that inserted it.
 FILL = ("INSERT INTO {table} SELECT seq, {step}, CONCAT(MD5(seq + {step}), REPEAT('-', 150)) "
         "FROM seq_1_to_{rows}")
 
 
 def fill_beside_alter(server) -> bool:
-    """Fills the empty partition while indexes are added; whether it ended before they did."""
+    """Fills the empty partition while indexes are added. Returns whether this finished before the
+    indexes."""
     adding = Sent(server.connect("d"), "ALTER TABLE t ADD INDEX c (c), ADD INDEX bc (b, c), "
                                        "ALGORITHM=NOCOPY, LOCK=NONE")
     until = time.time() + 20
@@ -32,7 +33,8 @@ def fill_beside_alter(server) -> bool:
 
 @pytest.mark.options({"loose_cheetah_buffer_pool_size": "32M"})
 def test_a_partition_is_loaded_while_indexes_are_built(server):
-    """ALTER TABLE builds for one partition after the other: the empty one is filled meanwhile."""
+    """ALTER TABLE builds indexes for one partition after another. Meanwhile the empty partition is
+    filled."""
     server.sql("CREATE TABLE t (a INT PRIMARY KEY, b INT, c VARCHAR(200)) ENGINE=CHEETAH PARTITION "
                "BY RANGE (a) (PARTITION x VALUES LESS THAN (1000000), PARTITION y VALUES LESS THAN "
                "(2000000), PARTITION z VALUES LESS THAN MAXVALUE)", "d")
@@ -54,15 +56,16 @@ def test_a_partition_is_loaded_while_indexes_are_built(server):
 
 
 class Loader(Client):
-    """Empties and fills its table again and again."""
+    """Truncates and fills its table repeatedly."""
 
     def __init__(self, server, number: int, step: int):
         super().__init__(server, number)
         self.table, self.step = f"t{number}", step
-        self.filled, self.truncating = None, None   # the acknowledged load, and that being emptied
+        # The acknowledged load, and the load being truncated.
+        self.filled, self.truncating = None, None
 
     def begin(self, cursor) -> None:
-        """Ask which load is in the table."""
+        """Reads which load is in the table."""
         cursor.execute(f"SELECT MAX(b) FROM {self.table}")
         self.filled = cursor.fetchone()[0]
 
@@ -76,9 +79,9 @@ class Loader(Client):
 
 
 def truncate_as_the_server_did(server, replica, loader) -> None:
-    """The server writes TRUNCATE into its log when the engine has done it, and a kill may come
-    between (with InnoDB, too): the table is empty then and the log still has the rows of the load
-    before. Any other difference stays."""
+    """Repeats on the replica a TRUNCATE that the binary log lacks. The server logs TRUNCATE after
+    the engine has executed it, and a kill may occur in between (with InnoDB, too). Then the table
+    is empty, but the log still has the rows of the previous load. Any other difference is kept."""
     before = loader.truncating
     if before is None or server.value(f"SELECT COUNT(*) FROM d.{loader.table}") != 0:
         return
@@ -89,7 +92,7 @@ def truncate_as_the_server_did(server, replica, loader) -> None:
 
 @pytest.mark.options(binlog.OPTIONS)
 def test_loads_and_the_binary_log_agree_after_kills(server, new_server, rng, rounds):
-    """A load is there as a whole or not at all, and as the binary log says."""
+    """A load exists completely or not at all, in agreement with the binary log."""
     replica = new_server()
     replica.start()
     tables = [f"t{number}" for number in range(LOADERS)]

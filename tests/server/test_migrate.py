@@ -1,4 +1,4 @@
-"""cheetah-migrate: a graph of tables goes to Cheetah and back, and is killed on its way."""
+"""cheetah-migrate converts a graph of tables to Cheetah and back, and is killed meanwhile."""
 
 import hashlib
 import os
@@ -22,11 +22,11 @@ from servers import begun, left_by_innodb, tmpfs, wait_until
 PROGRAM = PROJECT / "tools/migrate/cheetah-migrate"
 SECONDS_MAX = 300
 ROUNDS = 3
-TRIES = 5   # to meet a statement that is short
+TRIES = 5   # the maximum number of tries to interrupt a short statement
 OPTIONS = {"innodb_buffer_pool_size": "32M", "loose_cheetah_buffer_pool_size": "32M"}
-# A circle (orders, items), a table that refers to itself, two columns, another database, names
-# that need quotes (one with a tab), all rules, and indexes that the server made for constraints by
-# itself.
+# The graph has a circle (orders, items), a table that refers to itself, constraints on two columns,
+# a second database, names that need quotes (one with a tab), all rules, and indexes that the server
+# created for constraints.
 GRAPH, ROWS = listed.statements(Path(__file__).with_name("migrate_graph.sql")).values()
 TABLES = ["shop.customers", "shop.orders", "shop.items", "crm.products", "crm.`odd``n a.me`",
           "shop.alone", "shop.parts", "shop.numbers"]
@@ -42,7 +42,7 @@ def start(server, *arguments):
 
 
 def migrate(server, *arguments, status: int = 0) -> str:
-    """Run the program to its end, which must be this status; what it says."""
+    """Runs the program to its end, checks its exit status, and returns its output."""
     program = start(server, *arguments)
     said = program.communicate(timeout=SECONDS_MAX)[0]
     assert program.returncode == status, said
@@ -50,29 +50,29 @@ def migrate(server, *arguments, status: int = 0) -> str:
 
 
 def make_graph(server, rows: int) -> None:
-    """The tables and their rows."""
+    """Creates the tables and their rows."""
     for text in ["CREATE DATABASE shop", "CREATE DATABASE crm CHARACTER SET utf8mb4", *GRAPH,
                  *(text.format(n=rows) for text in ROWS)]:
-        # Zero timestamps are for sql_mode=''.
+        # Zero timestamps require sql_mode=''.
         is_lax = text.startswith(("INSERT", "CREATE TABLE"))
         server.sql("SET STATEMENT sql_mode='' FOR " * is_lax + text, "d")
 
 
 def shape(text: str) -> list:
-    """A definition without its engine. Indexes count without their order: one that the server made
-    for a constraint comes behind the others when that is added again."""
+    """Returns a definition without its engine. The lines are sorted because the server places an
+    implicit index last when its constraint is added again."""
     return sorted(without_engine(text).splitlines())
 
 
 def content(server, table: str) -> str:
-    """All rows, as a digest. (CHECKSUM TABLE takes in bits of virtual columns that mean
-    nothing.)"""
+    """Returns a digest of all rows. (CHECKSUM TABLE is unsuitable because it includes undefined
+    bits of virtual columns.)"""
     rows = sorted(map(repr, server.sql(f"SELECT * FROM {table}")))
     return hashlib.sha256(repr(rows).encode()).hexdigest()
 
 
 def picture(server) -> dict:
-    """Definitions and contents of all tables that are there."""
+    """Returns the definitions and digests of all existing tables."""
     there = {str(Place(*row)) for row in server.sql(
         "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES")}
     return {table: (server.sql(f"SHOW CREATE TABLE {table}")[0][1], content(server, table))
@@ -80,26 +80,26 @@ def picture(server) -> dict:
 
 
 def engines(server) -> set:
-    """The engines of the tables."""
+    """Returns the engines of the tables."""
     return {row[0].upper() for row in server.sql(
         "SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA IN ('shop', 'crm') AND "
         "ENGINE IS NOT NULL")}
 
 
 def engine_of(server, table: str) -> str:
-    """The engine of one table."""
+    """Returns the engine of one table."""
     return re.search(r"^\) ENGINE=(\w+)", server.sql(f"SHOW CREATE TABLE {table}")[0][1], re.M)[1]
 
 
 def constraints(server) -> set:
-    """The foreign keys that are there."""
+    """Returns the existing foreign keys."""
     return {tuple(row) for row in server.sql(
         "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME FROM "
         "information_schema.REFERENTIAL_CONSTRAINTS")}
 
 
 def in_journal(server) -> set:
-    """The foreign keys in the open groups of the journal."""
+    """Returns the foreign keys in the journal's open groups."""
     if not server.sql("SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = "
                       "'cheetah_migrate' AND TABLE_NAME = 'constraints'"):
         return set()
@@ -109,7 +109,7 @@ def in_journal(server) -> set:
 
 
 def test_there_and_back(server):
-    """All definitions, rows and constraints are as before, in the other engine."""
+    """All definitions, rows and constraints survive the conversion to the other engine and back."""
     make_graph(server, 2000)
     before = picture(server)
     said = migrate(server, "plan", "--all")
@@ -137,7 +137,7 @@ def test_there_and_back(server):
 
 
 def test_a_sequence_alone(server):
-    """No rows of it can be a sample."""
+    """A sequence is converted although it has no rows to sample."""
     server.sql("CREATE SEQUENCE numbers ENGINE=InnoDB", "d")
     server.value("SELECT NEXTVAL(d.numbers)")
     migrate(server, "run", "d")
@@ -146,8 +146,8 @@ def test_a_sequence_alone(server):
 
 
 def test_a_file_that_innodb_has_left_is_named(server):
-    """What a crash can leave of InnoDB is in the way of a table that goes back to it: the program
-    names the file, and goes on when it is gone."""
+    """A file that InnoDB left in a crash prevents a table's conversion back. The program names the
+    file, and succeeds after it is removed."""
     for text in ("CREATE TABLE `a b` (id INT PRIMARY KEY) ENGINE=CHEETAH",
                  "INSERT INTO `a b` SELECT seq FROM seq_1_to_100"):
         server.sql(text, "d")
@@ -163,8 +163,8 @@ def test_a_file_that_innodb_has_left_is_named(server):
 
 
 def test_ctrl_c_ends_what_is_running(server):
-    """The sample, a copy, and the check of a constraint: the program says that it has stopped,
-    nothing goes on in the server, and the next run does what is missing."""
+    """Ctrl-C interrupts the sample, a copy, and the check of a constraint. The program reports that
+    it stopped, no statement continues in the server, and the next run completes the conversion."""
     make_graph(server, 10000)
     wanted = constraints(server)
     for statement in (r"INSERT INTO `cheetah\_migrate`.`trial%", "ALTER TABLE `shop`.%ENGINE=%",
@@ -182,11 +182,11 @@ def test_ctrl_c_ends_what_is_running(server):
 
 @pytest.mark.options({"innodb_flush_log_at_trx_commit": 2})
 def test_killed_at_any_moment(server, rng, rounds):
-    """SIGKILL and Ctrl-C of the program and kill -9 of the server: no constraint is ever neither
-    there nor in the journal, and in the end everything is there."""
+    """The program is ended by SIGKILL or Ctrl-C, or the server is killed. Each constraint always
+    exists in the server or in the journal, and finally everything is complete."""
     make_graph(server, 3000)
-    server.sql("DROP TABLE shop.parts")   # the server's own DDL of partitions is not atomic
-    server.restart()   # numbers that InnoDB has set aside for AUTO_INCREMENT are forgotten
+    server.sql("DROP TABLE shop.parts")   # the server's DDL on partitions is not atomic
+    server.restart()   # InnoDB forgets reserved AUTO_INCREMENT values
     wanted, before = constraints(server), picture(server)
     kills, goals = 0, ["cheetah", "innodb"]
     for number in range(rounds):
@@ -213,8 +213,9 @@ def test_killed_at_any_moment(server, rng, rounds):
 
 
 def kill_on_its_way(server, rng, arguments: list, wanted: set) -> bool:
-    """Start the program and end it, or the server, mostly when constraints are in the journal;
-    whether it had not ended by itself. What is wanted is there or in the journal."""
+    """Starts the program and ends it, or the server, mostly while constraints are in the journal.
+    Checks that each wanted constraint exists or is in the journal. Returns whether the program had
+    not ended by itself."""
     program = start(server, *arguments)
     if rng.random() < 0.8:
         wait_until(lambda: program.poll() is not None or in_journal(server), "there is a journal")
@@ -229,17 +230,18 @@ def kill_on_its_way(server, rng, arguments: list, wanted: set) -> bool:
     else:
         program.send_signal(signal.SIGKILL if kind == "program" else signal.SIGINT)
         said = program.communicate(timeout=SECONDS_MAX)[0]
-        # Python itself may not have come to our program yet.
+        # Python may have been interrupted before our program started.
         statuses = (0, 130, -signal.SIGKILL, -signal.SIGINT)
         assert (make_way(server, said) or program.returncode in statuses
                 or "KeyboardInterrupt" in said), said
-    there = constraints(server)   # first: what goes after this look is in the journal
+    # Read first: a constraint dropped after this query is in the journal.
+    there = constraints(server)
     assert wanted <= there | in_journal(server), f"{kind} {arguments}: {said}"
     return is_early
 
 
 def end(server, *arguments) -> str:
-    """Run the program until it has succeeded, with what it advises done; what it says."""
+    """Runs the program until it succeeds, following its advice. Returns its output."""
     program = start(server, *arguments)
     said = program.communicate(timeout=SECONDS_MAX)[0]
     if program.returncode and make_way(server, said):
@@ -249,7 +251,7 @@ def end(server, *arguments) -> str:
 
 
 def make_way(server, said: str) -> bool:
-    """Whether the program has told of a file that InnoDB has left in a crash; it is removed."""
+    """Returns whether the program named a file left by InnoDB, and removes this file."""
     found = re.search(r"is in the way: (\S+)/(\S+)\.ibd in", said)
     if not found:
         return False
@@ -261,8 +263,8 @@ def make_way(server, said: str) -> bool:
 
 
 def press_ctrl_c_when(server, running: str) -> str:
-    """Run the program to Cheetah, and press Ctrl-C once the query finds something; what it says. If
-    it has ended before: everything goes back to InnoDB, and nothing."""
+    """Runs the program and sends Ctrl-C when the query finds something. Returns the output. If the
+    program ended before that, converts everything back to InnoDB and returns an empty string."""
     program = start(server, "run", "shop", "crm")
     wait_until(lambda: program.poll() is not None or server.value(running), running)
     program.send_signal(signal.SIGINT)
@@ -275,8 +277,8 @@ def press_ctrl_c_when(server, running: str) -> str:
 
 
 def kill_when(server, condition, *arguments) -> None:
-    """Run the program until the condition is true, end it with SIGKILL, and wait until the server
-    has ended its last statement."""
+    """Runs the program until the condition is true, kills it, and waits until the server has ended
+    its last statement."""
     program = start(server, *arguments)
     wait_until(lambda: program.poll() is not None or condition(), "there is something to kill")
     program.kill()
@@ -286,12 +288,13 @@ def kill_when(server, condition, *arguments) -> None:
 
 
 def no_constraints_of_items(server) -> bool:
-    """Whether the constraints of one of the tables are dropped."""
+    """Returns whether the constraints of the table `items` are dropped."""
     return ("shop", "items", "of_product") not in constraints(server)
 
 
 def test_rows_without_parents_are_said_and_nothing_is_changed(server):
-    """They are there before: constraints checked with foreign_key_checks=0 are not."""
+    """Orphans may exist before the conversion, because rows inserted with foreign_key_checks=0 are
+    not checked."""
     make_graph(server, 200)
     wanted = constraints(server)
     server.sql("SET STATEMENT foreign_key_checks=0 FOR INSERT INTO shop.orders (customer, number) "
@@ -307,7 +310,7 @@ def test_rows_without_parents_are_said_and_nothing_is_changed(server):
 
 
 def test_rows_that_lost_their_parent_meanwhile_are_said(server):
-    """After a kill nobody keeps writers from a table whose constraints are in the journal."""
+    """After a kill, no lock prevents writes to tables whose constraints are in the journal."""
     make_graph(server, 2000)
     wanted = constraints(server)
     kill_when(server, lambda: no_constraints_of_items(server), "run", "--all")
@@ -324,7 +327,7 @@ def test_rows_that_lost_their_parent_meanwhile_are_said(server):
 
 
 def test_a_group_goes_back_to_the_start(server):
-    """`undo` after a kill in the middle."""
+    """`undo` reverts a conversion that was killed in the middle."""
     make_graph(server, 2000)
     before, wanted = picture(server), constraints(server)
     kill_when(server, lambda: any(engine_of(server, table) == "CHEETAH" for table in CONNECTED),
@@ -340,7 +343,8 @@ def test_a_group_goes_back_to_the_start(server):
 
 
 def test_nobody_writes_a_row_without_its_parent_meanwhile(server):
-    """The tables are locked: a wrong row is refused before, meanwhile and afterwards."""
+    """The tables are locked, so an invalid row is refused before, during and after the
+    conversion."""
     make_graph(server, 2000)
     program = start(server, "run", "--all")
     tries = 0
@@ -355,7 +359,8 @@ def test_nobody_writes_a_row_without_its_parent_meanwhile(server):
 
 
 def test_what_cannot_go_stays_with_what_it_is_connected_to(server):
-    """And the rest goes."""
+    """Tables that cannot be converted stay, together with the tables connected to them. The other
+    tables are converted."""
     for text in ["CREATE DATABASE s", "CREATE DATABASE other",
                  "CREATE TABLE s.places (id INT PRIMARY KEY, at POINT NOT NULL, SPATIAL KEY (at)) "
                  "ENGINE=InnoDB",
@@ -391,7 +396,7 @@ def test_what_cannot_go_stays_with_what_it_is_connected_to(server):
 
 
 def test_a_migration_without_room_is_refused_before_it_starts(server):
-    """With the figures."""
+    """The refusal reports the required and the free space."""
     make_graph(server, 200)
     wanted = constraints(server)
     said = migrate(server, "plan", "--all", "--free", "1M")
@@ -403,7 +408,7 @@ def test_a_migration_without_room_is_refused_before_it_starts(server):
 
 
 def test_the_way_back_counts_all_partitions(server):
-    """The engine's view has a row for each, and none for their table."""
+    """The engine's view has a row for each partition and none for the partitioned table."""
     definition = ("(PRIMARY KEY (id)) ENGINE=CHEETAH {} "
                   "SELECT seq AS id, REPEAT('x', 200) AS words FROM seq_1_to_20000")
     server.sql("CREATE TABLE whole " + definition.format(""), "d")
@@ -418,7 +423,7 @@ def test_the_way_back_counts_all_partitions(server):
 
 
 def test_the_room_on_the_disk_is_looked_at(new_server, tmp_path):
-    """A file system of 400 MB with 150 MB that do not compress."""
+    """Uses a file system of about 400 MB with incompressible rows and a ballast file."""
     with tmpfs(tmp_path, 420):
         server = begun(new_server({"innodb_log_file_size": "8M"}, folder=tmp_path / "server"))
         server.sql("CREATE TABLE d.t (id INT PRIMARY KEY, b LONGBLOB) ENGINE=InnoDB")
@@ -438,7 +443,7 @@ def test_the_room_on_the_disk_is_looked_at(new_server, tmp_path):
 
 
 def test_two_runs_take_turns(server):
-    """The second waits, and finds nothing left to do."""
+    """The second run waits, and then finds nothing to convert."""
     make_graph(server, 500)
     programs = [start(server, "run", "--all", "--no-lock") for _ in range(2)]
     for program in programs:
@@ -448,7 +453,7 @@ def test_two_runs_take_turns(server):
 
 
 def test_a_table_that_is_dropped_meanwhile_is_forgotten_by_name(server):
-    """Nothing is left out in silence."""
+    """A dropped table is removed from the journal only by an explicit `forget`."""
     make_graph(server, 2000)
     wanted = constraints(server)
     kill_when(server, lambda: no_constraints_of_items(server), "run", "--all")
@@ -466,8 +471,8 @@ def test_a_table_that_is_dropped_meanwhile_is_forgotten_by_name(server):
 
 @pytest.mark.options({"log_bin": "bin", "server_id": 1})
 def test_a_replica_is_left_alone_if_asked(server):
-    """--local writes nothing to the binary log; otherwise the statements are there, and nothing of
-    the journal."""
+    """With --local, nothing is written to the binary log. Otherwise the log has the statements, but
+    not those of the journal."""
     server.sql("CREATE TABLE d.p (id INT PRIMARY KEY) ENGINE=InnoDB")
     server.sql("CREATE TABLE d.c (id INT, CONSTRAINT k FOREIGN KEY (id) REFERENCES p (id)) "
                "ENGINE=InnoDB")

@@ -1,5 +1,5 @@
-"""Nothing in the dark: stalls and latencies in the views, the status and the error log; and what
-the dashboard and the alert rules of tools/monitoring are made of."""
+"""Stalls and latencies in the views, the status and the error log, and the names that the dashboard
+and the alert rules in tools/monitoring use."""
 
 import json
 import re
@@ -9,8 +9,8 @@ from cheetah_tools.paths import PROJECT
 from servers import Client, expect_nothing_without_process, wait_until, working
 from stalls import StalledDisk, busy
 
-# A log that a few statements fill, and memory that they fill, too. Shorter waits than this are not
-# slept at all.
+# A few statements fill this log and this memory limit. The engine does not sleep for waits shorter
+# than `WARNING_S`.
 WARNING_S = 0.0005
 OPTIONS = {"loose_cheetah_buffer_pool_size": "8M", "loose_cheetah_log_file_size": "1M",
            "loose_cheetah_log_size_max": "8M", "loose_cheetah_stall_warning": WARNING_S,
@@ -31,22 +31,23 @@ def stall(server, reason: str) -> dict:
 
 
 def table(server, name: str) -> None:
-    """A table with a row."""
+    """Creates a table with one row."""
     server.sql("CREATE DATABASE IF NOT EXISTS d")
     server.sql(f"CREATE TABLE d.{name} (a INT PRIMARY KEY AUTO_INCREMENT, b BLOB) ENGINE=CHEETAH")
     server.sql(f"INSERT INTO d.{name} VALUES (1, '')")
 
 
 class Writer(Client):
-    """Writes more than log and memory hold."""
+    """Writes more than the log and the memory limit can hold."""
 
     def work(self, cursor) -> None:
-        """Rows that cannot be compressed."""
+        """Inserts rows that cannot be compressed."""
         cursor.execute("INSERT INTO w (b) SELECT RANDOM_BYTES(900) FROM seq_1_to_1000")
 
 
 def test_stalls_for_log_space_and_memory_are_in_the_error_log(pair):
-    """A line a second at most, with the connection; none when it is off."""
+    """Each stall is logged at most once a second, with the connection. With warnings disabled, no
+    stalls are logged."""
     table(pair, "w")
     started, since = time.monotonic(), len(pair.log.read_text(errors="replace"))
     try:
@@ -66,7 +67,7 @@ def test_stalls_for_log_space_and_memory_are_in_the_error_log(pair):
             pair.sql("SET GLOBAL cheetah_stall_warning = 0")
             before, count = len(lines(pair)), stall(pair, "memory")["count"]
             wait_until(lambda: stall(pair, "memory")["count"] > count, "no further stall")
-            time.sleep(1.1)   # the next line would be due
+            time.sleep(1.1)   # by now the next line would have been logged
             assert len(lines(pair)) <= before + 1, "stalls are reported though it is off"
     finally:
         pair.sql("SET GLOBAL cheetah_stall_warning = DEFAULT")
@@ -76,7 +77,7 @@ def test_stalls_for_log_space_and_memory_are_in_the_error_log(pair):
 
 
 def is_named(server, reason: str, line: str) -> None:
-    """Waits until a stall is in the view, with how long it lasts, and in the error log."""
+    """Waits until a stall is in the view, with its duration, and in the error log."""
     wait_until(lambda: stall(server, reason)["current_max_us"] >= 1e6, f"{reason}: not in the view")
     assert stall(server, reason)["current"] >= 1
     wait_until(lambda: re.search(line, server.log.read_text(errors="replace")),
@@ -84,7 +85,7 @@ def is_named(server, reason: str, line: str) -> None:
 
 
 def test_a_stalled_disk_a_slow_checkpoint_a_full_log_and_a_pile_up_are_named(new_server):
-    """While they last."""
+    """The stalls are reported while they last."""
     server = new_server({**OPTIONS, "loose_cheetah_stall_warning": 1,
                          "loose_cheetah_flush_log_at_trx_commit": 1})
     disk = StalledDisk(server)
@@ -113,13 +114,15 @@ def test_a_stalled_disk_a_slow_checkpoint_a_full_log_and_a_pile_up_are_named(new
 
 
 def lines(server, since: int = 0) -> list:
-    """The lines of stalls in the error log from a place on: connection, seconds, what for."""
+    """Returns the stall lines of the error log from a position on: connection, seconds and
+    reason."""
     found = LINE.findall(server.log.read_text(errors="replace")[since:])
     return [(one[0] or one[4], float(one[1] or one[5]), one[2] or one[3]) for one in found]
 
 
 def test_latencies_are_in_the_view_and_in_the_status(pair):
-    """The same numbers in both, for every operation that the engine has done."""
+    """The view and the status have the same numbers for every operation that the engine
+    executed."""
     table(pair, "l")
     pair.restart()
     pair.sql("UPDATE d.l SET b = 'x'")
@@ -141,19 +144,21 @@ def test_latencies_are_in_the_view_and_in_the_status(pair):
 
 
 def test_views_need_the_privilege_process(pair):
-    """As those of the pool do; and who has it gets a row for each reason."""
+    """These views require the privilege, like those of the pool. With the privilege, the view has a
+    row for each reason."""
     rows = pair.sql("SELECT reason FROM information_schema.cheetah_stalls")
     assert [reason for reason, in rows] == REASONS
     expect_nothing_without_process(pair, "stalls", "latency")
 
 
 def metrics(text: str) -> set:
-    """The names of metrics of ours in a text."""
+    """Returns the names of Cheetah's metrics in a text."""
     return set(re.findall(r"\bmysql_global_(?:status|variables)_cheetah_\w+", text))
 
 
 def test_every_name_of_the_dashboard_and_the_alerts_is_one_of_the_engine(pair):
-    """As mysqld_exporter makes names of status variables and settings."""
+    """mysqld_exporter derives metric names from status variables and settings. All names used must
+    exist."""
     known = {f"mysql_global_{kind}_{name.lower()}"
              for kind, show in (("status", "STATUS"), ("variables", "VARIABLES"))
              for name, _ in pair.sql(f"SHOW GLOBAL {show} LIKE 'cheetah%'")}

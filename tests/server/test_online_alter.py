@@ -1,4 +1,5 @@
-"""Indexes that are added while others write: nobody waits for the build, and the index is right."""
+"""Adds indexes while other connections write. No writer waits for the build, and the indexes are
+correct."""
 
 import time
 
@@ -8,8 +9,8 @@ from servers import Client, check_table, Session, wait_until, working
 
 ROWS = 60000
 WAIT_SECONDS = 60
-# Transactions that have ended while indexes were added, and how many times as many builds may be
-# needed for them where writers are starved.
+# The minimum number of transactions that end while indexes are added. If writers are starved, up to
+# `MORE_BUILDS` times as many builds are made.
 MEANWHILE_MIN, MORE_BUILDS = 20, 10
 ROWS_MAX = 3_200_000
 ADD = ("ALTER TABLE t ADD INDEX b (b), ADD INDEX cb (c, b(10)), ADD UNIQUE ca (c, a), "
@@ -21,7 +22,7 @@ WRITES = ["UPDATE t SET b = MD5(RAND()), c = c + 1 WHERE a = {key}",
 
 
 class Writer(Client):
-    """Small transactions, every third rolled back."""
+    """Runs small transactions. Every third is rolled back."""
 
     autocommit, refusals = False, (1020, 1205, 1213, 1412)
 
@@ -33,7 +34,7 @@ class Writer(Client):
 
 @pytest.mark.options({"loose_cheetah_buffer_pool_size": "16M"})
 def test_writers_go_on_while_indexes_are_added(server, rounds):
-    """Several builds, each under writers; what they leave is checked as a whole."""
+    """Indexes are built several times while writers run, and checked afterwards."""
     server.sql("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(40), c INT) ENGINE=CHEETAH", "d")
     server.sql(f"INSERT INTO t SELECT seq, MD5(seq), seq % 1000 FROM seq_1_to_{ROWS}", "d")
     writers = [Writer(server, number) for number in range(3)]
@@ -55,7 +56,8 @@ def test_writers_go_on_while_indexes_are_added(server, rounds):
 
 
 def kill_build(server, statement: str) -> int:
-    """Kill a statement once it shows progress; its error's number, 0 if it had ended."""
+    """Kills a statement once it shows progress. Returns its error number, or 0 if it had ended
+    before."""
     with Session(server) as session:
         building = session.send(statement)
         shown = (f"SELECT COUNT(*) FROM information_schema.processlist WHERE id = {session.id} "
@@ -67,7 +69,8 @@ def kill_build(server, statement: str) -> int:
 
 
 def test_a_killed_build_has_shown_how_far_it_was_and_leaves_nothing(server):
-    """KILL in ADD INDEX and in ENABLE KEYS leaves the table, and the files' trees, as they were."""
+    """KILL during ADD INDEX and ENABLE KEYS leaves the table and the trees in the files
+    unchanged."""
     server.sql("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(40), c INT, KEY off (c, b)) "
                "ENGINE=CHEETAH", "d")
     server.sql("ALTER TABLE t DISABLE KEYS", "d")
@@ -79,8 +82,7 @@ def test_a_killed_build_has_shown_how_far_it_was_and_leaves_nothing(server):
                             ("ALTER TABLE t ENABLE KEYS", "SET STATEMENT cheetah_disable_keys = ON "
                              "FOR ALTER TABLE t DISABLE KEYS")):
         while (outcome := kill_build(server, statement)) == 0 and rows < ROWS_MAX:
-            # On a busy machine it had ended before anybody saw how far it was, or before the kill
-            # came.
+            # On a busy machine the build ended before its progress was visible or before the kill.
             server.sql(undo, "d")
             server.sql(f"INSERT INTO t SELECT seq, MD5(seq), seq FROM seq_{rows + 1}_to_{2 * rows}",
                        "d")
@@ -90,8 +92,8 @@ def test_a_killed_build_has_shown_how_far_it_was_and_leaves_nothing(server):
         assert names == ["PRIMARY", "off", "off"], f"indexes after KILL: {names}"
     check_table(server, "d.t")
     wait_until(lambda: server.status("Cheetah_dropped_trees") == 0, "trees are left")
-    # Both keys come twice. Their trees are built at the same time, and the first index is named, as
-    # if they were not.
+    # Both keys have duplicates. Their trees are built concurrently, but the error names the first
+    # index, as in a sequential build.
     server.sql("UPDATE t SET b = MD5(7), c = 7 WHERE a = 150000", "d")
     for _ in range(3):
         with pytest.raises(Failure, match="for key 'ub'"):

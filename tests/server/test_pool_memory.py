@@ -1,4 +1,5 @@
-"""The pool's limit is the engine's limit: a table much larger than the pool, memory measured."""
+"""The pool's limit is the engine's limit: measures memory with a table much larger than the
+pool."""
 
 from peak import POOL_BYTES, TOLERANCE, Peak, idle_bytes, warm_up
 
@@ -8,8 +9,9 @@ OPTIONS = {"loose_cheetah_buffer_pool_size": POOL_BYTES, "loose_cheetah_log_file
 
 
 def test_memory_stays_within_the_limit(server, new_server, large):
-    """Load, scan, update and delete; the same server without the engine, idle, is the base."""
-    megabytes = 5000 if large else 200   # thrice the pool
+    """Loads, scans, updates and deletes. The base is the memory of an idle server without the
+    engine."""
+    megabytes = 5000 if large else 200   # three times the pool
     base = idle_bytes(new_server, OPTIONS)
     warm_up(server)
     server.sql("CREATE TABLE d.t (a INT AUTO_INCREMENT PRIMARY KEY, b VARCHAR(300), c INT, l "
@@ -17,7 +19,7 @@ def test_memory_stays_within_the_limit(server, new_server, large):
     phases = []
     peak = Peak(server)
     peak.start()
-    rows_per_batch = 20000   # of about 500 bytes
+    rows_per_batch = 20000   # each row has about 500 bytes
     batches = megabytes // 10
     for _ in range(batches):
         server.sql("INSERT INTO t (b, c, l) SELECT CONCAT(MD5(RAND()), MD5(seq)), seq, "

@@ -1,5 +1,5 @@
-"""SET GLOBAL cheetah_buffer_pool_size while the server works: memory follows, and no row
-suffers."""
+"""SET GLOBAL cheetah_buffer_pool_size under load: the memory follows the setting, and rows are
+unchanged."""
 
 import os
 
@@ -16,7 +16,7 @@ SHRINK_SECONDS = 30
 
 
 def resize(server, size: int):
-    """Set the size, and wait until memory has followed."""
+    """Sets the size and waits until the memory has followed."""
     server.sql(f"SET GLOBAL cheetah_buffer_pool_size = {size}")
     assert server.value("SELECT @@cheetah_buffer_pool_size") == size
     assert server.status("Cheetah_memory_bytes_limit") == size
@@ -37,7 +37,8 @@ class Worker(Client):
 
 
 def test_memory_follows_the_size_under_load(server, new_server):
-    """Larger: more is kept. Smaller: it goes back to the system. All rows are what they were."""
+    """After growing, more pages are cached. After shrinking, memory is returned to the system. All
+    rows are unchanged."""
     base = idle_bytes(new_server, OPTIONS)
     warm_up(server)
     server.sql("CREATE TABLE d.t (a INT PRIMARY KEY, b VARCHAR(200), c INT, KEY (b)) "
@@ -64,7 +65,8 @@ def test_memory_follows_the_size_under_load(server, new_server):
 
 @pytest.mark.parametrize("buffering", ["OFF", "ON"])
 def test_data_files_are_read_past_the_page_cache_or_through_it(new_server, buffering):
-    """`cheetah_data_file_buffering`: the device reads again what has left memory, or does not."""
+    """`cheetah_data_file_buffering` determines whether pages evicted from memory are read from the
+    device again."""
     server = new_server({**OPTIONS, "loose_cheetah_buffer_pool_size": "8M",
                          "loose_cheetah_data_file_buffering": buffering})
     server.start()
@@ -90,7 +92,7 @@ def test_data_files_are_read_past_the_page_cache_or_through_it(new_server, buffe
 
 
 def reads_past_the_cache(folder) -> bool:
-    """Whether the file system of a folder has them."""
+    """Returns whether the file system of a folder supports O_DIRECT."""
     path = folder / "direct"
     path.touch()
     try:

@@ -1,4 +1,4 @@
-"""What the optimizer is told of ranges, on data that people have."""
+"""The estimates that the optimizer gets for ranges, on real data."""
 
 import json
 
@@ -10,12 +10,13 @@ from cheetah_tools.say import note
 
 OPTIONS = {"loose_cheetah_buffer_pool_size": "256M"}
 SETS, LARGE_SETS = ["sakila"], ["sakila", "feed_beer", "flights_nyc13", "enwiki_text_plain"]
-WIDTHS = 12      # of each index: all rows, half of them and so on
-WRONG_MAX = 0.1  # of the rows; a row more or less is none
+WIDTHS = 12      # the number of widths for each index: all rows, half of them, and so on
+WRONG_MAX = 0.1  # as a fraction of the rows; an error of one row is ignored
 
 
 def indexes(server, database: str) -> list:
-    """(table, index, first column, rows) of indexes that begin with a number or a time."""
+    """Returns (table, index, first column, rows) of indexes whose first column is a number or a
+    time."""
     return server.sql(f"""SELECT s.table_name, s.index_name, s.column_name, t.table_rows
         FROM information_schema.statistics s
         JOIN information_schema.columns c USING (table_schema, table_name, column_name)
@@ -27,7 +28,8 @@ def indexes(server, database: str) -> list:
 
 
 def wrong(server, database: str, table: str, index: str, column: str, low, high):
-    """By which part of a range's rows EXPLAIN is wrong; None when it does not read the range."""
+    """Returns the relative error of EXPLAIN's row count for a range, or None if the plan does not
+    read the range."""
     where = f"FROM `{table}` FORCE INDEX (`{index}`) WHERE `{column}` BETWEEN '{low}' AND '{high}'"
     block = json.loads(server.value(f"EXPLAIN FORMAT=JSON SELECT `{column}` {where}",
                                     database))["query_block"]
@@ -39,7 +41,7 @@ def wrong(server, database: str, table: str, index: str, column: str, low, high)
 
 
 def test_ranges_are_estimated_within_a_tenth(server, rng, large):
-    """Of every width, by every index, once the data has been read."""
+    """Ranges of every width in every index are tested after the data has been read."""
     names = [name for name in (LARGE_SETS if large else SETS)
              if (shared_data() / f"{name}.sql.zst").exists()]
     if not names:
@@ -53,7 +55,7 @@ def test_ranges_are_estimated_within_a_tenth(server, rng, large):
                       for row in server.sql(f"SELECT `{column}` FROM `{table}` FORCE "
                                             f"INDEX (`{index}`) WHERE `{column}` IS NOT NULL ORDER "
                                             "BY 1", name)]
-            # Few of enwiki's indexes begin with a number.
+            # Few of enwiki's indexes start with a number.
             for number in range((2 * WIDTHS if large else WIDTHS) if len(values) > 100 else 0):
                 first = rng.randrange(len(values))
                 last = min(first + int(len(values) * 0.5 ** (number % WIDTHS)), len(values) - 1)

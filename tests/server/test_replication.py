@@ -1,4 +1,5 @@
-"""A replica that applies in parallel into Cheetah: same rows, no standstill, no lost position."""
+"""A replica that applies in parallel into Cheetah tables: it has the same rows, never hangs, and
+keeps its position."""
 
 import time
 
@@ -8,18 +9,18 @@ from servers import Client, free_port, Session, wait_until, working
 
 PRIMARY, REPLICA = 1, 2
 WRITERS, LOAD_SECONDS = 6, 2
-CATCH_UP_SECONDS = 600   # some seconds is what it takes
+CATCH_UP_SECONDS = 600   # usually some seconds
 SLAVE_SQL_RUNNING = 11   # column of SHOW SLAVE STATUS
 ACCOUNT = ["CREATE USER replica@'127.0.0.1' IDENTIFIED BY 'replica'",
            "GRANT REPLICATION SLAVE ON *.* TO replica@'127.0.0.1'"]
-# A replica that has applied so many more transactions is in the middle of those of a load.
+# After this number of further transactions, a replica is in the middle of a load.
 IN_THE_MIDDLE = 20
-# Of a table that CREATE TABLE .. SELECT fills, and how many of them.
+# The rows of a table filled by CREATE TABLE .. SELECT, and the maximum number of such tables.
 FILLED_ROWS, FILLED_MAX = 50_000, 20
 
 
 def options(number: int, **more) -> dict:
-    """Of a server with GTIDs; row format."""
+    """Returns options of a server with GTIDs and the row format."""
     return {"server_id": number, "log_bin": "bin", "binlog_format": "ROW", "gtid_strict_mode": "ON",
             "log_slave_updates": "ON",
             "gtid_domain_id": 0, "loose_cheetah_lock_wait_timeout": 30,
@@ -28,7 +29,7 @@ def options(number: int, **more) -> dict:
 
 
 def listening(address: str = "127.0.0.1") -> dict:
-    """Options of a server that is reached by TCP: a replica cannot use a socket."""
+    """Returns options of a server that listens on TCP, because a replica cannot use a socket."""
     return {"skip_networking": "OFF", "bind_address": address, "port": free_port()}
 
 
@@ -40,9 +41,9 @@ def follow(replica, primary) -> None:
 
 
 def replicated(new_server, mode: str, of_replica: dict = None, **more) -> tuple:
-    """A primary, and a replica with eight threads, which makes tables of Cheetah where the primary
-    was told so by a session. `of_replica`: options that it has beside its own; `more`: of the
-    primary."""
+    """Returns a primary and a replica with eight threads. The replica creates Cheetah tables where
+    a session on the primary set the engine. `of_replica`: additional options of the replica.
+    `more`: additional options of the primary."""
     primary = new_server(options(PRIMARY, binlog_commit_wait_count=4, binlog_commit_wait_usec=5000,
                                  **listening(), **more))
     primary.start()
@@ -53,8 +54,8 @@ def replicated(new_server, mode: str, of_replica: dict = None, **more) -> tuple:
                  "t VARCHAR(200), UNIQUE (u)) ENGINE=CHEETAH",
                  "INSERT INTO d.hot SELECT seq, 0, seq % 3 FROM mysql.seq_1_to_20"]:
         primary.sql(text)
-    # With the server's own number of retries: only the later one of two workers in a deadlock is
-    # rolled back, and waits for its turn then.
+    # Uses the server's default number of retries: in a deadlock only the later worker is rolled
+    # back, and then waits for its turn.
     replica = new_server(options(REPLICA, slave_parallel_threads=8, slave_parallel_mode=mode,
                                  skip_slave_start=None, default_storage_engine="CHEETAH",
                                  **{"gtid_pos_auto_engines": "CHEETAH", **(of_replica or {})}))
@@ -64,7 +65,7 @@ def replicated(new_server, mode: str, of_replica: dict = None, **more) -> tuple:
 
 
 class Writer(Client):
-    """Transactions that meet each other's rows."""
+    """Runs transactions that conflict with each other."""
 
     autocommit, refusals = False, (1213, 1062)
 
@@ -81,12 +82,12 @@ class Writer(Client):
 
 
 def load(rng, primary):
-    """Several connections write during the block."""
+    """Runs several writers during the block."""
     return working([Writer(primary, number, rng.getrandbits(32)) for number in range(WRITERS)])
 
 
 def catch_up(primary, replica) -> float:
-    """Wait until the replica has all that the primary has; the seconds."""
+    """Waits until the replica has applied all transactions of the primary. Returns the seconds."""
     position, started = primary.value("SELECT @@gtid_binlog_pos"), time.monotonic()
     while replica.value(f"SELECT MASTER_GTID_WAIT('{position}', 2)") != 0:
         seconds, state = time.monotonic() - started, replica.sql("SHOW SLAVE STATUS")[0]
@@ -97,19 +98,19 @@ def catch_up(primary, replica) -> float:
 
 
 def applied(replica) -> int:
-    """The number of the last transaction that the replica has applied, by its GTID."""
+    """Returns the sequence number in the GTID of the last applied transaction."""
     position = replica.value("SELECT @@gtid_slave_pos")
     return int(position.rsplit("-", 1)[1]) if position else 0
 
 
 def apply_some(replica) -> None:
-    """Wait until the replica has applied some transactions of those that are being written."""
+    """Waits until the replica has applied some of the transactions that are being written."""
     target = applied(replica) + IN_THE_MIDDLE
     wait_until(lambda: applied(replica) >= target, "transactions", CATCH_UP_SECONDS)
 
 
 def same_rows(primary, replica) -> None:
-    """Both have the same rows, in sound tables."""
+    """Checks that both servers have the same rows in intact tables."""
     for table in ("hot", "rows"):
         sums = [server.sql(f"CHECKSUM TABLE d.`{table}`")[0][1] for server in (primary, replica)]
         assert sums[0] == sums[1], f"{table}: checksums {sums}"
@@ -119,9 +120,9 @@ def same_rows(primary, replica) -> None:
 @pytest.mark.parametrize("mode, form", [("optimistic", "ROW"), ("conservative", "ROW"),
                                         ("optimistic", "STATEMENT")])
 def test_a_replica_applies_in_parallel(new_server, rng, mode, form):
-    """Optimistically, transactions of different groups run at the same time, and those that meet
-    are tried again; else only what was committed in one group. Statements give the same rows, as
-    locks keep the ranges that they have read."""
+    """In optimistic mode, transactions of different commit groups run concurrently and are retried
+    after conflicts. In conservative mode, only transactions of one group run concurrently.
+    Statements give the same rows, because locks protect the ranges they read."""
     primary, replica = replicated(new_server, mode, binlog_format=form)
     with load(rng, primary) as writers:
         time.sleep(LOAD_SECONDS)
@@ -133,8 +134,8 @@ def test_a_replica_applies_in_parallel(new_server, rng, mode, form):
 
 
 def test_a_replica_shows_no_table_that_is_being_filled(new_server):
-    """CREATE TABLE .. SELECT is an event that creates the table, and others with its rows: who has
-    a snapshot from in between is refused the table."""
+    """CREATE TABLE .. SELECT is logged as an event that creates the table and further events with
+    its rows. A transaction whose snapshot was taken in between is refused access to the table."""
     primary, replica = replicated(new_server, "conservative")
     catch_up(primary, replica)
     for number in range(FILLED_MAX):
@@ -148,13 +149,14 @@ def test_a_replica_shows_no_table_that_is_being_filled(new_server):
             if error := session.error(f"SELECT COUNT(*) FROM filled{number}"):
                 assert error == 1412
                 return
-            assert session.cursor.fetchone()[0] == FILLED_ROWS   # the snapshot came late
+            assert session.cursor.fetchone()[0] == FILLED_ROWS   # the snapshot was taken too late
     pytest.fail(f"no snapshot in {FILLED_MAX} came while the table was filled")
 
 
 @pytest.mark.options(options(PRIMARY))
 def test_statements_are_logged_as_those_on_innodb(server):
-    """As rows or as statements, or refused: by format, isolation level, and statement."""
+    """The format, the isolation level and the statement determine whether a statement is logged as
+    rows, logged as a statement, or refused."""
     for engine in ("InnoDB", "CHEETAH"):
         server.sql(f"CREATE TABLE d.{engine} (a INT AUTO_INCREMENT PRIMARY KEY, b INT, c "
                    f"VARCHAR(99)) ENGINE={engine}")
@@ -178,7 +180,7 @@ LOGGED = ["INSERT INTO {t} (b, c) VALUES (1, 'y')", "UPDATE {t} SET b = b + 1 WH
 
 
 def logged(server, form: str, level: str, text: str, engine: str) -> tuple:
-    """The error of a statement, and the kinds of events that the binary log has of it."""
+    """Returns the error of a statement and the types of its events in the binary log."""
     with Session(server) as session:
         file, position = session.run(f"SET SESSION binlog_format={form}",
                                      f"SET SESSION TRANSACTION ISOLATION LEVEL {level}",
@@ -189,7 +191,8 @@ def logged(server, form: str, level: str, text: str, engine: str) -> tuple:
 
 
 def test_a_replica_knows_its_position_after_kills(new_server, rng):
-    """The position is in a table of the engine, and goes with what was applied."""
+    """The position is in a table of the engine, so it is committed with the applied
+    transactions."""
     primary, replica = replicated(new_server, "optimistic")
     for _ in range(3):
         with load(rng, primary):

@@ -1,7 +1,7 @@
-"""Rollbacks of large transactions go on in the background: after KILL, when a client vanishes, and
-after a crash the server answers at once, and nobody sees what is still to be rolled back.
+"""Large transactions are rolled back in the background. After KILL, a lost client or a crash, the
+server answers at once, and no reader sees rows that are still to be rolled back.
 
-`make servertests ARGS="rollback --large"` takes 2,000,000 rows instead of 100,000.
+`make servertests ARGS="rollback --large"` uses 2,000,000 rows instead of 100,000.
 """
 
 import pytest
@@ -14,7 +14,7 @@ OPTIONS = {"loose_cheetah_buffer_pool_size": "64M", "loose_cheetah_log_file_size
 
 @pytest.fixture
 def filled(server, large) -> tuple:
-    """A server with a table of many rows; how many, and what a consistent read finds."""
+    """A server with a large table, the number of rows, and the result of a consistent read."""
     count = 2000000 if large else 100000
     server.sql("CREATE TABLE d.t (a INT PRIMARY KEY, b INT, c CHAR(60), KEY (b)) ENGINE=CHEETAH")
     server.sql(f"INSERT INTO t SELECT seq, seq, MD5(seq) FROM seq_1_to_{count}", "d")
@@ -23,28 +23,28 @@ def filled(server, large) -> tuple:
 
 
 def contents(server) -> tuple:
-    """What identifies the rows."""
+    """Returns checksums of the rows."""
     return server.sql("SELECT COUNT(*), SUM(b), SUM(CRC32(c)) FROM d.t")[0]
 
 
 def begin_update(session) -> Sent:
-    """A change of all rows."""
+    """Starts an update of all rows."""
     return session.send("UPDATE t SET b = -b, c = REVERSE(c)")
 
 
 def changed(server) -> int:
-    """Undo records of the largest transaction."""
+    """Returns the number of undo records of the largest transaction."""
     return int(server.value("SELECT COALESCE(MAX(trx_rows_modified), 0) "
                             "FROM information_schema.cheetah_trx"))
 
 
 def see_rows(server, before: tuple) -> None:
-    """All of them are as they were."""
+    """Asserts that all rows are unchanged."""
     assert contents(server) == before, "a consistent read sees what is rolled back"
 
 
 def finish(server, before: tuple) -> None:
-    """Wait for the rollback, looking at the table all the while."""
+    """Waits for the end of the rollback, and reads the table repeatedly meanwhile."""
     def is_done():
         see_rows(server, before)
         return server.status("Cheetah_rollbacks_unfinished") == 0
@@ -53,32 +53,32 @@ def finish(server, before: tuple) -> None:
     server.sql("UPDATE d.t SET b = b WHERE a = 1")
 
 
-# What is killed when, in a transaction or not, and whether nobody has to wait for the rollback
-# then.
+# The killed object, the moment, whether it is in a transaction, and whether no session has to wait
+# for the rollback.
 KILLS = [("QUERY", "in the middle", False, True), ("QUERY", "in the middle", True, False),
          ("CONNECTION", "in the middle", True, True),
          ("CONNECTION", "at the end", True, True)]
 
 
 def test_what_is_killed_in_a_large_transaction_returns_at_once(filled):
-    """The next statements are answered while the rows are rolled back."""
+    """Further statements are answered while the rows are rolled back."""
     server, count, before = filled
     for kill in KILLS:
         while not kill_update(server, count, before, *kill):
-            # A busy machine has taken all of it back before it could be asked; or whoever is killed
-            # has waited for that, however many rows there are.
+            # On a busy machine the rollback finished before the check, or the killed session waited
+            # for the rollback regardless of the number of rows.
             assert count < ROWS_MAX, "whoever is killed waits for the rollback"
             count, before = twice_as_many(server, count)
 
 
 def kill_update(server, count: int, before: tuple, what: str, when: str, in_transaction: bool,
                 at_once: bool) -> bool:
-    """One of KILLS; whether there was still something to roll back when the killed one was gone,
-    where nobody has to wait for that."""
+    """Runs one of KILLS. If no session has to wait for the rollback, returns whether the rollback
+    was unfinished when the killed session had ended."""
     keeper = Session(server, autocommit=False)
     session = Session(server, autocommit=not in_transaction)
     if when == "in the middle":
-        # Keeps the update from its last row, so that it has no end before it is killed.
+        # Locks the last row, so that the update cannot finish before it is killed.
         keeper.run(f"SELECT a FROM t WHERE a = {count} FOR UPDATE")
     update = begin_update(session)
     if when == "at the end":
@@ -103,13 +103,14 @@ def kill_update(server, count: int, before: tuple, what: str, when: str, in_tran
 
 
 def twice_as_many(server, count: int) -> tuple:
-    """More rows: how many there are then, and what a consistent read finds."""
+    """Doubles the rows. Returns their number and the result of a consistent read."""
     server.sql(f"INSERT INTO t SELECT seq, seq, MD5(seq) FROM seq_{count + 1}_to_{2 * count}", "d")
     return 2 * count, contents(server)
 
 
 def killed_in_update(server) -> int:
-    """Crash in an update of all rows; transactions to roll back."""
+    """Crashes the server during an update of all rows. Returns the number of transactions to roll
+    back."""
     update = begin_update(Session(server, autocommit=False))
     assert update.ends(600) == 0, update.failure
     server.sql("FLUSH LOGS")
@@ -118,7 +119,8 @@ def killed_in_update(server) -> int:
 
 
 def test_a_server_answers_before_open_transactions_of_a_crash_are_taken_back(filled):
-    """The rows are right from the first query on; writers wait for rows not yet rolled back."""
+    """Rows are correct from the first query on. Writers wait for rows that are not yet rolled
+    back."""
     server, count, before = filled
     server.sql("INSERT INTO d.other VALUES (2)")
     while True:
@@ -128,13 +130,13 @@ def test_a_server_answers_before_open_transactions_of_a_crash_are_taken_back(fil
                           "information_schema.cheetah_locks ON lock_trx_id = trx_id")
         see_rows(server, before)
         in_the_middle = server.status("Cheetah_rollbacks_unfinished") == 1
-        # Once more in the middle of it.
+        # Crashes again during the rollback.
         crash(server)
         finish(server, before)
         counted = server.status("Cheetah_recovery_transactions_rolled_back")
         if (in_the_middle and counted == 1) or count >= ROWS_MAX:
             break
-        # A busy machine has taken all of it back before it could be asked, or killed.
+        # On a busy machine the rollback finished before the check or the kill.
         count, before = twice_as_many(server, count)
     assert unfinished == 1 and in_the_middle, \
         "nothing was left to roll back: the test proves nothing"
@@ -144,7 +146,7 @@ def test_a_server_answers_before_open_transactions_of_a_crash_are_taken_back(fil
 
 
 def test_closing_does_not_wait_for_a_long_rollback(filled):
-    """What is not rolled back when the server ends is rolled back after the next start."""
+    """A rollback that is unfinished at shutdown continues after the next start."""
     server, _, before = filled
     update = begin_update(Session(server, autocommit=False))
     assert update.ends(600) == 0, update.failure

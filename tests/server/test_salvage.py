@@ -1,4 +1,4 @@
-"""A damaged database is salvaged, and the server serves what is left of it."""
+"""A damaged database is salvaged, and a server then serves the salvaged rows."""
 
 import shutil
 
@@ -11,8 +11,8 @@ TEXT = "CONCAT(MD5(a), MD5(a + 1), MD5(a + 2))"
 
 
 def test_rows_beside_damage_come_back(server, rng):
-    """Places of a segment change while the server is stopped. The salvaged folder takes the place
-    of the damaged one: rows are right, keys are built again, nothing is wrong any more."""
+    """Bytes of a segment are changed while the server is stopped. The salvaged folder replaces the
+    damaged one. Its rows are correct, its keys are rebuilt, and it has no damage."""
     server.sql("CREATE TABLE d.big (a INT AUTO_INCREMENT PRIMARY KEY, b VARBINARY(200), c INT, "
                "KEY (b), UNIQUE (c)) ENGINE=CHEETAH")
     server.sql(f"INSERT INTO big SELECT a, {TEXT}, -a FROM "
@@ -36,7 +36,7 @@ def test_rows_beside_damage_come_back(server, rng):
         done = cli("salvage", folder, new)
         if done.returncode != 0:
             break
-        # They have all met secondary indexes, or what nobody needs any more.
+        # All changes hit secondary indexes or unused bytes.
         shutil.rmtree(new)
     assert done.returncode == 1, f"it tells of no loss: {done.stdout} {done.stderr}"
     assert {path: path.read_bytes() for path in before} == before, "the damaged folder has changed"
@@ -51,7 +51,7 @@ def test_rows_beside_damage_come_back(server, rng):
         how = "FORCE, ALGORITHM=COPY" if name == "parts" else "ENABLE KEYS"
         server.sql(f"ALTER TABLE d.{name} {how}")
         verdict = server.sql(f"CHECK TABLE d.{name} EXTENDED")[-1]
-        # A parent row may be lost.
+        # A parent row may have been lost.
         assert verdict[3] == "OK" or name == "child", verdict
     saved = server.value("SELECT COUNT(*) FROM d.big")
     assert 0 < saved <= ROWS, f"{saved} rows are saved"

@@ -1,4 +1,5 @@
-"""A plugin loads only into the server that it was built for, and says its own version."""
+"""A plugin loads only into the server version for which it was built, and reports its own
+version."""
 
 import pytest
 from cheetah_tools import build

@@ -1,4 +1,4 @@
-"""Space comes back by itself: no OPTIMIZE, no FLUSH, only time."""
+"""Unused space is freed automatically, without OPTIMIZE or FLUSH."""
 
 import time
 
@@ -8,14 +8,15 @@ from cheetah_tools.say import note
 from servers import begun, crash, looking, wait_until
 
 ROWS, LARGE_ROWS = 40_000, 1_000_000
-# After the statement that makes four fifths needless the files have at most this part of what they
-# had.
+# The maximum size of the files, as a fraction of the previous size, after a statement that makes
+# four fifths of the rows unneeded.
 LEFT_MAX = 0.4
 SECONDS_MAX = 120
-# Inserted in random order, 2,000 rows at a time.
+# The number of steps, each of which inserts 2,000 rows in random order.
 RANDOM_STEPS = 160
-# Bytes that are no longer needed from which on a checkpoint begins. It hurries from twice that on,
-# goes on writing until its end, and segments of which a part is needed go after the second one.
+# A checkpoint begins at this number of outdated bytes. From twice this number on, it writes faster.
+# It continues to its end, and segments that are partly needed are deleted after the second
+# checkpoint.
 OUTDATED_BYTES, OUTDATED_TIMES_MAX = 64 << 20, 6
 SMALL_LOG_BYTES = 8 << 20
 TABLE = """CREATE TABLE d.t (id INT UNSIGNED NOT NULL, k INT UNSIGNED NOT NULL,
@@ -26,13 +27,15 @@ TABLE = """CREATE TABLE d.t (id INT UNSIGNED NOT NULL, k INT UNSIGNED NOT NULL,
 
 
 def file_bytes(server) -> int:
-    """What the file system says of the engine's files but the log's, which are used again."""
+    """Returns the allocated size of the engine's files, except those of the log, which are
+    reused."""
     return CHEETAH.allocated_bytes(server, "")
 
 
 def test_space_comes_back_by_itself(new_server, large):
-    """Of rows all over a table, of an index, of all; --large: of a table's end, of a table. Each on
-    a server of its own, as this waits for all at the same time."""
+    """Space is freed after rows throughout a table are deleted, an index is dropped, or a table is
+    truncated. --large also deletes the end of a table and drops a table. Each case has its own
+    server, because the test waits for all of them at the same time."""
     rows = LARGE_ROWS if large else ROWS
     statements = [("DELETE FROM t WHERE id % 5 <> 0", LEFT_MAX),
                   ("ALTER TABLE t DROP INDEX g", 0.8), ("TRUNCATE TABLE t", LEFT_MAX / 2)]
@@ -60,13 +63,14 @@ def test_space_comes_back_by_itself(new_server, large):
 @pytest.mark.options({"loose_cheetah_log_size_max": "4G", "loose_cheetah_log_file_size": "64M"})
 @pytest.mark.parametrize("buffering", ["none", "all"])
 def test_files_stay_small_while_keys_come_at_random(server, buffering):
-    """A cache that is too small has each page written again and again, where changes may not wait
-    for their pages; only a checkpoint lets the images before go, and the log alone would ask for
-    none here."""
+    """With a small cache, each page is written repeatedly if changes are not buffered. Only a
+    checkpoint frees the previous images of pages, and here the log's size alone would not start a
+    checkpoint."""
     server.sql(f"SET GLOBAL cheetah_change_buffering = '{buffering}'")
     server.sql("CREATE TABLE d.t (g BINARY(16) PRIMARY KEY, a INT UNSIGNED, c VARCHAR(100), "
                "KEY (a)) ENGINE=CHEETAH")
-    largest, started = [(0, 0)], time.monotonic()   # of the files, and what was needed then
+    # Sizes of the files, and the live bytes at that time.
+    largest, started = [(0, 0)], time.monotonic()
 
     def look() -> None:
         size = file_bytes(server)
@@ -85,14 +89,14 @@ def test_files_stay_small_while_keys_come_at_random(server, buffering):
 
 
 def log_bytes(server) -> int:
-    """What the file system says of the log's files."""
+    """Returns the allocated size of the log's files."""
     folder = server.data / "#cheetah"
     return sum(allocated(file) for file in folder.rglob("*") if is_log(file))
 
 
 @pytest.mark.options({"loose_cheetah_log_size_max": "1G", "loose_cheetah_log_file_size": "64M"})
 def test_the_log_of_a_small_database_is_short(server):
-    """With the default sizes: at first, with some rows, and after restarts."""
+    """The log stays short with the default sizes: initially, with some rows, and after restarts."""
     sizes = [log_bytes(server)]
     server.sql(TABLE.format(1000))
     sizes.append(log_bytes(server))
@@ -103,5 +107,5 @@ def test_the_log_of_a_small_database_is_short(server):
         sizes.append(log_bytes(server))
     wait_until(lambda: log_bytes(server) <= SMALL_LOG_BYTES, "the log stays long", SECONDS_MAX)
     note(f"MiB of log: {', '.join(f'{size / 2**20:.1f}' for size in sizes)}")
-    # Each start goes on in a file of its own, and old ones go at the next checkpoint.
+    # Each start begins a new file, and the next checkpoint removes old files.
     assert max(sizes) <= 2 * SMALL_LOG_BYTES

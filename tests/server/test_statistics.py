@@ -1,5 +1,5 @@
-"""What the engine tells of compression, its buffer pool and sizes. V1 to V8 are wishes of those who
-measured InnoDB's compression first; V1, V2 and V5 to V7 are in tests/sql."""
+"""The engine's statistics of compression, its buffer pool and sizes. V1 to V8 are requests from
+users who had measured InnoDB's compression. V1, V2 and V5 to V7 are in tests/sql."""
 
 import time
 
@@ -9,7 +9,7 @@ from servers import (Client, expect_nothing_without_process, looking, WAIT_SECON
                      working)
 
 ROWS = 20000
-# The table of the first document, filled as there: digits by chance.
+# The table from the first document, filled with random digits as described there.
 SBTEST = """CREATE TABLE d.sbtest (id INT UNSIGNED NOT NULL, k INT UNSIGNED NOT NULL DEFAULT 0,
             c CHAR(120) NOT NULL DEFAULT '', pad CHAR(60) NOT NULL DEFAULT '',
             PRIMARY KEY (id), KEY k (k)) ENGINE=CHEETAH"""
@@ -19,29 +19,29 @@ FILL = f"""INSERT INTO d.sbtest SELECT seq, FLOOR(RAND() * {ROWS}),
            FROM seq_1_to_{ROWS}"""
 CHECKPOINT = "SET GLOBAL cheetah_checkpoint_now = ON"
 LOOKS_MAX = 100
-# Looks at growing files, and those at a moment when little was written.
+# Checks of growing files, and checks at moments when little was written.
 LOOKS_AT_REMOVAL = 10
 LOOKS_MIN, TIGHT_MIN = 10, 5
-# What the engine may have in hand at a moment, on its way to a file.
+# The maximum number of bytes that the engine may be writing to a file at any moment.
 EXTENT = 1 << 20
 
 
 @pytest.fixture(autouse=True)
 def filled(server) -> None:
-    """The table of the first document, all of it on disk."""
+    """Creates the table of the first document and writes it to disk."""
     server.sql(SBTEST)
     server.sql(FILL, "d")
     rest(server)
 
 
 def rest(server) -> None:
-    """Wait until nothing is left that changes pages by itself, and bring all to disk."""
+    """Waits until no background work changes pages, and writes all pages to disk."""
     wait_until(lambda: server.status("Cheetah_transactions_to_purge") == 0, "purge is not done")
     server.sql(CHECKPOINT)
 
 
 def pool_lines(server) -> dict:
-    """The section of the pool in the engine's status: lines by what they begin with."""
+    """Returns the lines of the pool's section in the engine's status, keyed by their beginnings."""
     text = server.sql("SHOW ENGINE CHEETAH STATUS")[0][2]
     assert text.startswith("Per second averages calculated from the last "), text
     section = text.split("BUFFER POOL AND MEMORY\n", 1)[1].split("\n---", 1)[0]
@@ -55,8 +55,8 @@ def pool_lines(server) -> dict:
 
 
 def test_V8_the_status_has_the_buffer_pool_with_reads_and_free_buffers(server):
-    """Free buffers go down while a table is read, reads/s is above zero for that time and zero
-    afterwards; the view agrees."""
+    """The free buffers decrease while a table is read. reads/s is positive meanwhile and zero
+    afterwards. The view agrees."""
     server.restart()
     fresh = pool_lines(server)
     server.sql("SELECT SUM(CRC32(pad)) FROM d.sbtest")
@@ -69,7 +69,7 @@ def test_V8_the_status_has_the_buffer_pool_with_reads_and_free_buffers(server):
     assert ROWS * 150 // 16384 <= used[1] - used[0] <= pages + 1
     assert int(fresh["Buffer pool size"]) >= int(fresh["Free buffers"]) > 0
     assert scanned["reads/s"] > 0
-    # Statistics that are taken in the background may still read.
+    # Statistics collected in the background may still read.
     wait_until(lambda: pool_lines(server)["reads/s"] == 0, "something reads on")
     after = pool_lines(server)
     shown = server.sql("SELECT pool_id, pool_size, free_buffers, database_pages, "
@@ -84,24 +84,25 @@ def test_V8_the_status_has_the_buffer_pool_with_reads_and_free_buffers(server):
 
 
 def segment_bytes(server) -> int:
-    """What the file system says of the files with the pages."""
+    """Returns the allocated size of the files with pages."""
     return sum(allocated(file) for file in (server.data / "#cheetah").rglob("*.seg"))
 
 
 def written_bytes(server) -> int:
-    """Bytes of pages, large values and moved pages that have been written so far."""
+    """Returns the number of bytes of pages, large values and moved pages written so far."""
     return sum(server.status(f"Cheetah_pool_{what}_bytes")
                for what in ("written", "blob_written", "moved"))
 
 
 def table_status(server, name: str) -> dict:
-    """SHOW TABLE STATUS of one table."""
+    """Returns SHOW TABLE STATUS of one table."""
     row = server.sql(f"SHOW TABLE STATUS FROM d LIKE '{name}'")[0]
     return dict(rows=row[4], average=row[5], data=row[6], index=row[8], free=row[9])
 
 
 def test_V3_show_table_status_has_the_bytes_on_disk(server):
-    """Data, index and free bytes of all tables are what the files take, but for small things."""
+    """The data, index and free bytes of all tables add up to the size of the files, except for
+    small differences."""
     server.sql("CREATE TABLE d.copy LIKE d.sbtest")
     server.sql("INSERT INTO d.copy SELECT * FROM d.sbtest")
     server.sql("DELETE FROM d.copy WHERE id % 2 = 0")
@@ -117,7 +118,8 @@ def test_V3_show_table_status_has_the_bytes_on_disk(server):
 
 
 def test_V4_bytes_before_and_after_compression_are_seen_in_sql(server):
-    """Both, their ratio, and what is in memory, for each table and index; the files agree."""
+    """The views show both sizes, their ratio and the cached bytes for each table and index, and
+    agree with the files."""
     names = ("logical_bytes", "stored_bytes", "ratio", "free_bytes", "allocated_bytes",
              "cached_bytes", "compression")
     (logical, stored, ratio, free, allocated, cached, codec), (indexes, files) = unchanged_around(
@@ -138,7 +140,7 @@ def test_V4_bytes_before_and_after_compression_are_seen_in_sql(server):
     for name, _, _, depth, leaves, pages, fill, _ in indexes:
         assert depth == 2 and leaves == pages - 1
         assert 40 < float(fill) <= 100, f"{name} is filled by {fill} %: {indexes}"
-    # Large values: their pages have up to 64 KiB, and count so.
+    # Large values have pages of up to 64 KiB, which are included.
     server.sql("CREATE TABLE d.texts (a INT PRIMARY KEY, b LONGTEXT) ENGINE=CHEETAH")
     server.sql("INSERT INTO d.texts SELECT seq, REPEAT(MD5(seq), 6000) FROM seq_1_to_20", "d")
     server.sql(CHECKPOINT)
@@ -153,7 +155,8 @@ def test_V4_bytes_before_and_after_compression_are_seen_in_sql(server):
 
 
 def unchanged_around(server, first, second) -> tuple:
-    """What two functions give while the first one's result stays the same; others write beside."""
+    """Returns the results of both functions once the first result is the same before and after the
+    second call. Other threads write meanwhile."""
     for _ in range(LOOKS_MAX):
         before, between, after = first(), second(), first()
         if before == after:
@@ -163,7 +166,7 @@ def unchanged_around(server, first, second) -> tuple:
 
 
 class Definer(Client):
-    """A table that comes, gets rows, changes and goes."""
+    """Creates a table, inserts rows, alters it and drops it."""
 
     def work(self, cursor) -> None:
         name = f"t{self.number}"
@@ -182,7 +185,7 @@ class Definer(Client):
 
 
 def test_statistics_do_not_meet_tables_that_go_and_change(server):
-    """Tables come, get rows, change and go, each at any moment of the background's work."""
+    """Tables are created, filled, altered and dropped at any moment of the background work."""
     with working([Definer(server, number) for number in range(3)]) as definers:
         time.sleep(8)
     assert sum(definer.done for definer in definers) > 10
@@ -193,31 +196,33 @@ def test_statistics_do_not_meet_tables_that_go_and_change(server):
 
 
 def files_beside_status(server) -> tuple:
-    """How far the files may be from what the status says, and by how many bytes more they are."""
+    """Returns the maximum allowed difference between the files and the status, and the number of
+    bytes beyond it."""
     written, before = written_bytes(server), server.status("Cheetah_segment_bytes")
     files = segment_bytes(server)
     after = server.status("Cheetah_segment_bytes")
-    # Between the two looks the files may have grown and shrunk again, or the other way round; not
-    # by more than was written.
+    # Between the two reads the files may have grown and shrunk again, or the reverse, but by no
+    # more than the bytes written.
     allowed = EXTENT + written_bytes(server) - written
     return allowed, max(min(before, after) - allowed - files,
                         files - max(before, after) - allowed, 0)
 
 
 def files_beside_view(server, view: str) -> tuple:
-    """As `files_beside_status`, of all that a view has."""
+    """Like `files_beside_status`, for the total of a view."""
     seen = []
     with looking(lambda: seen.append(CHEETAH.allocated_bytes(server, ""))):
         written = written_bytes(server)
         told = server.value(f"SELECT SUM(allocated_bytes) FROM information_schema.{view}")
         allowed = EXTENT + written_bytes(server) - written
-    # A thread that is starved does not see how they shrink and grow again between two of its looks.
+    # A starved thread does not see the files shrink and grow again between two of its checks.
     return allowed, max(min(seen) - allowed - told, told - max(seen) - allowed, 0)
 
 
 def look_again(look) -> tuple:
-    """What `look` finds, once more where bytes are apart: a file that is being removed is gone from
-    the folder before it is counted no more, for as long as the file system takes."""
+    """Returns the result of `look`, repeated while bytes differ. A file being removed disappears
+    from the folder before it is removed from the count, which can take as long as the file system
+    needs."""
     allowed, apart = look()
     for _ in range(LOOKS_AT_REMOVAL):
         if apart == 0:
@@ -228,7 +233,7 @@ def look_again(look) -> tuple:
 
 
 class Filler(Client):
-    """Changes a table all over, and writes it."""
+    """Changes rows throughout a table and makes checkpoints."""
 
     def begin(self, cursor) -> None:
         cursor.execute(f"CREATE TABLE w{self.number} LIKE sbtest")
@@ -244,11 +249,12 @@ class Filler(Client):
 
 
 def test_the_files_are_as_long_as_the_views_say_at_any_time(server):
-    """While tables come, change and go, the file system has what the views have, but for bytes on
-    their way to it; no table has more than there is."""
+    """While tables are created, changed and dropped, the sizes in the file system and in the views
+    agree, except for bytes being written. No table is reported larger than its files."""
     began, looks, tight = time.monotonic(), 0, 0
     with working([Filler(server, number) for number in range(2)]) as fillers:
-        # A busy machine needs longer to have looked often enough, and when little was written.
+        # A busy machine needs more time for enough checks, including checks when little was
+        # written.
         while (all(filler.is_alive() for filler in fillers)
                and (time.monotonic() < began + 6
                     or ((looks <= LOOKS_MIN or tight <= TIGHT_MIN)

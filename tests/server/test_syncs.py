@@ -1,5 +1,5 @@
-"""Statements that change nothing, and those on temporary tables (case 03), wait for no sync of the
-log; those that change something do. InnoDB beside them."""
+"""Statements that change nothing and statements on temporary tables (case 03) do not sync the log.
+Statements that change something do. InnoDB is compared."""
 
 import contextlib
 from pathlib import Path
@@ -10,17 +10,17 @@ import pytest
 from cheetah_tools.say import note
 from servers import Session
 
-TIMES = 3   # the background may sync meanwhile: the least counts
+TIMES = 3   # background work may sync meanwhile, so the minimum counts
 SYNCS = {"CHEETAH": "Cheetah_log_syncs", "InnoDB": "Innodb_data_fsyncs"}
-# Of what is taken back InnoDB syncs the undo log.
+# For statements that are rolled back, InnoDB syncs the undo log.
 TABLES, UNCHANGING, TAKEN_BACK, CHANGING, TEMPORARY = listed.statements(
     Path(__file__).with_name("syncs.sql")).values()
-# InnoDB refuses this for temporary tables.
+# InnoDB refuses this clause for temporary tables.
 OF_CHEETAH_ALONE = "ADD FULLTEXT"
 
 
 def syncs_of(server, session, engine: str, statements: str) -> int:
-    """How often the log is synced for statements, some of which are refused."""
+    """Returns the number of log syncs for statements, some of which are refused."""
     before = server.status(SYNCS[engine])
     for statement in statements.split("; "):
         with contextlib.suppress(pymysql.MySQLError):
@@ -31,7 +31,7 @@ def syncs_of(server, session, engine: str, statements: str) -> int:
 @pytest.mark.parametrize("binlog", [{}, {"log_bin": "bin", "binlog_format": "ROW"}],
                          ids=["without", "with_binlog"])
 def test_only_what_changes_something_syncs_the_log(new_server, binlog):
-    """Each statement by itself and in transactions, with one engine and with two phases."""
+    """Statements run singly and in transactions, with one engine and with two-phase commit."""
     server = new_server(binlog)
     server.start()
     sessions = {}
@@ -54,7 +54,7 @@ def test_only_what_changes_something_syncs_the_log(new_server, binlog):
 
 @pytest.mark.parametrize("mode", [0, 1, 2])
 def test_no_statement_on_temporary_tables_syncs_the_log(server, mode):
-    """Each statement of a table's life."""
+    """All statements from the creation of a temporary table to its drop are tested."""
     server.sql(f"SET GLOBAL cheetah_flush_log_at_trx_commit = {mode}")
     least = {}
     for engine in SYNCS:

@@ -1,5 +1,5 @@
-"""A pool of threads: who waits for a lock keeps no thread from those that hold it. The engine's own
-threads: they rest when nothing happens."""
+"""With a thread pool, a session that waits for a lock does not block the thread that the lock's
+owner needs. The engine's own threads sleep while the server is idle."""
 
 import time
 from pathlib import Path
@@ -7,11 +7,11 @@ from pathlib import Path
 from servers import Sent, wait_until
 
 WAITERS = 12
-# After which the pool would start another thread by itself, and a waiting statement give up: after
-# the test has given up.
+# The times after which the pool would start another thread by itself and a waiting statement would
+# time out. Both exceed the test's own timeout.
 STALL_MS, LOCK_SECONDS = 240_000, 180
-END_SECONDS_MAX = 120   # tenths of a second is what it takes
-# An idle engine wakes one thread a second. Something may make it due for a checkpoint meanwhile.
+END_SECONDS_MAX = 120   # usually tenths of a second
+# An idle engine wakes one thread a second. A checkpoint may become due meanwhile and wake more.
 IDLE_SECONDS, WAKES_A_SECOND_MAX = 4, 5
 REST_SECONDS_MAX = 60
 OPTIONS = {"thread_handling": "pool-of-threads", "thread_pool_size": 1,
@@ -20,7 +20,7 @@ OPTIONS = {"thread_handling": "pool-of-threads", "thread_pool_size": 1,
 
 
 def test_waits_for_locks_leave_the_pool_its_threads(server):
-    """One thread may run; many wait for a row, and its owner commits at once all the same."""
+    """Only one thread may run. Many sessions wait for a row, yet its owner commits at once."""
     server.sql("CREATE TABLE d.t (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH")
     server.sql("INSERT INTO d.t VALUES (1, 0)")
     owner = server.connect("d", autocommit=False)
@@ -38,8 +38,8 @@ def test_waits_for_locks_leave_the_pool_its_threads(server):
 
 
 def test_an_idle_engine_wakes_one_thread_a_second(server):
-    """All threads of the engine together, while the server is up and nobody asks anything; and a
-    change ends the rest."""
+    """The limit applies to all threads of the engine together while the server runs without
+    queries. A change then wakes the threads."""
     server.sql("CREATE TABLE d.t (a INT PRIMARY KEY) ENGINE=CHEETAH")
     server.sql("INSERT INTO d.t VALUES (1), (2)")
     deadline = time.monotonic() + REST_SECONDS_MAX
@@ -50,21 +50,21 @@ def test_an_idle_engine_wakes_one_thread_a_second(server):
 
 
 def wakes_in(pid: int, seconds: float) -> int:
-    """How often threads of the engine were woken meanwhile."""
+    """Returns the number of times that threads of the engine woke up in this time."""
     before = sleeps_of(pid)
     time.sleep(seconds)
     return sum(count - before.get(task, 0) for task, count in sleeps_of(pid).items())
 
 
 def sleeps_of(pid: int) -> dict:
-    """How often each thread of the engine has gone to sleep."""
+    """Returns the number of sleeps of each thread of the engine."""
     tasks = Path(f"/proc/{pid}/task").iterdir()
     ours = [task for task in tasks if (task / "comm").read_text().startswith("cheetah-")]
     return {task.name: sleeps(task / "status") for task in ours}
 
 
 def sleeps(status: Path) -> int:
-    """The voluntary context switches of a thread."""
+    """Returns the number of voluntary context switches of a thread."""
     name = "voluntary_ctxt_switches:"
     lines = status.read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(name))

@@ -1,7 +1,8 @@
-"""TPC-C's consistency conditions after kill -9 under load, with and without binary log, and the log
-replayed.
+"""TPC-C's consistency conditions after kills under load, with and without the binary log, and the
+replayed log.
 
-`make servertests ARGS="tpcc --rounds 50"` kills fifty times with and fifty times without.
+`make servertests ARGS="tpcc --rounds 50"` kills fifty times with and fifty times without the binary
+log.
 """
 
 import binlog
@@ -14,13 +15,13 @@ from servers import check_table, kill_under
 CLIENTS = 8
 ROUNDS = 4
 OPTIONS = {"loose_cheetah_lock_wait_timeout": 5}
-# Condition -> a change of one row that violates it. Some violate others too: a district's turnover
-# is compared twice.
+# Condition -> a change of one row that violates it. Some changes also violate other conditions,
+# because a district's year-to-date total is compared twice.
 PLANTED = tpcc.named("planted")
 
 
 def test_the_checker_finds_planted_violations(server):
-    """One for each condition, in a transaction that is rolled back."""
+    """Each condition is violated once, in a transaction that is rolled back."""
     tpcc.create(server, "CHEETAH")
     assert {name.split(":")[0] for name in tpcc.CONDITIONS} == set(PLANTED)
     with server.cursor(tpcc.DATABASE, autocommit=False) as cursor:
@@ -33,7 +34,7 @@ def test_the_checker_finds_planted_violations(server):
 
 
 def test_conditions_hold_after_kills(server, rng, rounds):
-    """Without binary log."""
+    """The server runs without the binary log."""
     tpcc.create(server, "CHEETAH")
     totals = [0, 0]
     for _ in range(rounds):
@@ -43,7 +44,7 @@ def test_conditions_hold_after_kills(server, rng, rounds):
 
 @pytest.mark.options(binlog.OPTIONS)
 def test_conditions_hold_after_kills_with_binlog(server, new_server, rng, rounds):
-    """The binary log is replayed into a second server, which must have the same tables then."""
+    """The binary log is replayed on a second server, which must then have the same tables."""
     replica = new_server()
     replica.start()
     tpcc.create(server, "CHEETAH")
@@ -59,7 +60,8 @@ def test_conditions_hold_after_kills_with_binlog(server, new_server, rng, rounds
 
 
 def kill_and_check(rng, server, totals: list) -> None:
-    """Load, kill -9, start: conditions hold, indexes agree, what was acknowledged is there."""
+    """Runs a load, kills and restarts the server, and checks the conditions, the indexes and the
+    acknowledged transactions."""
     before = payments(server)
     clients = [tpcc.Client(server, number, rng.random()) for number in range(CLIENTS)]
     kill_under(server, clients, rng.uniform(0.5, 1.5))
@@ -76,12 +78,12 @@ def kill_and_check(rng, server, totals: list) -> None:
 
 
 def payments(server) -> dict:
-    """Client -> how many payments are in the history."""
+    """Returns the number of payments in the history for each client."""
     return dict(server.sql("SELECT h_data, COUNT(*) FROM history GROUP BY h_data", tpcc.DATABASE))
 
 
 def check_conditions(server) -> None:
-    """TPC-C's, and that every index of a table tells the same."""
+    """Checks TPC-C's conditions, and that all indexes of a table agree."""
     with server.cursor(tpcc.DATABASE) as cursor:
         found = tpcc.violations(cursor)
     assert not found, f"violated after the kill: {found}"

@@ -1,10 +1,11 @@
-"""Transfers between random rows of a table that is larger than the cache, and kill -9 in between.
+"""Transfers between random rows of a table that is larger than the cache, interrupted by kills.
 
-Each transaction changes the balance and the owner of two accounts and writes both changes into a
-journal. After a restart the journal must have all that was acknowledged, and the accounts, by each
-of their indexes, must be what the journal makes of them.
+Each transaction changes the balance and the owner of two accounts and writes both changes to a
+journal. After a restart the journal must have all acknowledged changes, and the accounts, read
+through each of their indexes, must match the journal.
 
-`make crash ROUNDS=500 LARGE=1` has twenty times the cache; without LARGE data are a little larger.
+`make crash ROUNDS=500 LARGE=1` uses data of twenty times the cache. Without LARGE the data are only
+slightly larger than the cache.
 """
 
 import time
@@ -15,13 +16,15 @@ from servers import Client, check_table, kill_under
 
 CLIENTS = 8
 ROUNDS, SEED = 8, int(time.time())
-KILLS_PER_ROUNDS = 4            # a part of the rounds, as each configuration of test_crash.py
-WHOLE_EVERY = 25                # kills after which all is compared, not only what was changed
+# The rounds are divided by this number, as each configuration of test_crash.py runs a part.
+KILLS_PER_ROUNDS = 4
+# The number of kills after which all rows are compared, not only changed ones.
+WHOLE_EVERY = 25
 ROWS, LARGE_ROWS = 80_000, 1_600_000
 CACHE_BYTES, FILL_CACHE_BYTES, LARGE_TIMES_MIN = 8 << 20, 256 << 20, 20
 OPTIONS = {"loose_cheetah_buffer_pool_size": CACHE_BYTES, "loose_cheetah_lock_wait_timeout": 5,
            "loose_cheetah_log_file_size": "4M", "loose_cheetah_log_size_max": "64M"}
-RETRIED = (1205, 1213)          # a lock wait that ran out, a deadlock
+RETRIED = (1205, 1213)          # lock wait timeout, deadlock
 ACCOUNT = """CREATE TABLE account (id INT PRIMARY KEY, balance INT NOT NULL,
              owner BINARY(16) NOT NULL, changes INT NOT NULL, note VARCHAR(200) NOT NULL,
              KEY by_owner (owner), KEY by_balance (balance)) ENGINE=CHEETAH"""
@@ -32,7 +35,7 @@ JOURNAL = """CREATE TABLE journal (client INT, number INT, id INT, amount INT NO
 CHECKPOINT = "SET GLOBAL cheetah_checkpoint_now = ON"
 CHANGE = """UPDATE account SET balance = balance + %s, changes = changes + 1,
             owner = UNHEX(MD5(CONCAT(id, '/', changes))) WHERE id = %s"""
-# Accounts that are not what the journal makes of them.
+# Accounts that do not match the journal.
 WRONG = """SELECT COUNT(*) FROM account WHERE (balance <>
            COALESCE((SELECT SUM(amount) FROM journal WHERE journal.id = account.id), 0)
            OR changes <> (SELECT COUNT(*) FROM journal WHERE journal.id = account.id)
@@ -42,7 +45,7 @@ BY_INDEX = """SELECT COUNT(*), BIT_XOR(CRC32(CONCAT(id, '/', {0})))
 
 
 class Mover(Client):
-    """Moves amounts between random accounts; knows what was acknowledged."""
+    """Moves amounts between random accounts, and records which transfers were acknowledged."""
 
     autocommit = False
 
@@ -53,7 +56,7 @@ class Mover(Client):
         self.checked = max(numbers, default=0)
 
     def work(self, cursor) -> None:
-        """One transaction, or its end by a conflict of locks."""
+        """Runs one transaction, which may end with a lock conflict."""
         number = max(self.acknowledged, default=0) + 1
         amount, accounts = self.rng.randint(1, 100), self.rng.sample(range(1, self.rows + 1), 2)
         try:
@@ -73,7 +76,7 @@ class Mover(Client):
 
 
 def test_transfers_survive_kills_where_data_are_larger_than_the_cache(server, rng, rounds, large):
-    """Nothing is lost, nothing is there in part, nothing is wrong."""
+    """No transfer is lost, partial or wrong."""
     rows, known = LARGE_ROWS if large else ROWS, [set() for _ in range(CLIENTS)]
     fill(server, rows)
     bytes_ = server.status("Cheetah_segment_live_bytes")
@@ -92,7 +95,8 @@ def test_transfers_survive_kills_where_data_are_larger_than_the_cache(server, rn
 
 
 def fill(server, rows: int) -> None:
-    """The tables; accounts come with memory enough for their indexes, which is given back."""
+    """Creates the tables. The accounts are filled with enough memory for their indexes, and the
+    restart restores the small cache."""
     server.sql(f"SET GLOBAL cheetah_buffer_pool_size = {FILL_CACHE_BYTES}")
     for statement in (ACCOUNT, JOURNAL, FILL.format(rows), CHECKPOINT):
         server.sql(statement, "d")
@@ -100,8 +104,9 @@ def fill(server, rows: int) -> None:
 
 
 def check_journal(server, mover: Mover) -> list:
-    """All that was acknowledged is there, whole, and at most the one transfer without an answer.
-    Returns the accounts that were changed since the check before."""
+    """Checks that all acknowledged transfers exist and are complete, and that at most one other
+    exists: the transfer without an answer. Returns the accounts changed since the previous
+    check."""
     found = server.sql("SELECT number, COUNT(*), SUM(amount) FROM journal "
                        f"WHERE client = {mover.number} GROUP BY number", "d")
     assert all(row[1:] == (2, 0) for row in found), "a transfer is there in part"
@@ -115,13 +120,13 @@ def check_journal(server, mover: Mover) -> list:
 
 
 def check_accounts(server, touched: list) -> None:
-    """Accounts are what the journal makes of them, by their clustered key."""
+    """Checks that accounts match the journal, read through their clustered key."""
     ids = ", ".join(map(str, touched or [0]))
     assert server.sql(f"{WRONG} AND id IN ({ids})", "d") == [(0,)], "an account is wrong"
 
 
 def check_whole(server) -> None:
-    """All accounts, by the clustered and the secondary indexes."""
+    """Checks all accounts, read through the clustered and the secondary indexes."""
     assert server.sql(WRONG, "d") == [(0,)], "accounts differ from the journal"
     for column in ("owner", "balance"):
         by_key, by_index = (server.sql(BY_INDEX.format(column, index), "d")

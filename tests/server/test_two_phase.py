@@ -1,5 +1,6 @@
-"""Two-phase commit: after kill -9 the engine agrees with the binary log and with InnoDB, and what
-XA has prepared waits. (`tests/sql/xa_after_kills.sql` has that of one server.)
+"""Two-phase commit: after a kill the engine agrees with the binary log and with InnoDB, and
+transactions prepared with XA remain prepared. (`tests/sql/xa_after_kills.sql` tests XA within one
+server.)
 
 `make servertests ARGS="two_phase --rounds 400"` kills a hundred times.
 """
@@ -13,26 +14,26 @@ from cheetah_tools.say import note
 from servers import Client, check_table, crash, kill_under, Sent, Session, wait_until
 
 CLIENTS = 6
-# Of the binary log's files: time, kind, server, length, position, flags.
+# The header fields of binary log events: time, type, server, length, position and flags.
 BINLOG_MAGIC, EVENT_HEADER, XID_EVENT = b"\xfebin", struct.Struct("<IBIIIH"), 16
 ENGINES = {"c": "CHEETAH", "i": "InnoDB"}
 COLUMNS = "(a INT PRIMARY KEY, b INT, c LONGTEXT, KEY (b))"
 
 
 def create_table(server, prefix: str, number: int) -> None:
-    """One client's table of the engine that the prefix means."""
+    """Creates one client's table in the engine that the prefix names."""
     server.sql(f"CREATE TABLE d.{prefix}{number} {COLUMNS} ENGINE={ENGINES[prefix]} "
                "ROW_FORMAT=DYNAMIC")
 
 
 def create_pair(server, number: int) -> None:
-    """A table of each engine for one client."""
+    """Creates one client's tables, one in each engine."""
     for prefix in ENGINES:
         create_table(server, prefix, number)
 
 
 class Changer(Client):
-    """Commits transactions that change its two tables alike."""
+    """Commits transactions that change its two tables in the same way."""
 
     autocommit = False
 
@@ -49,7 +50,7 @@ class Changer(Client):
         self.acknowledged = step
 
     def changes(self, step: int) -> list:
-        """The statements of one transaction; row 0 counts the transactions."""
+        """Returns the statements of one transaction. Row 0 counts the transactions."""
         rng = self.rng
         size = rng.choice([10, 100, 3000, 40000])
         texts = [f"REPLACE INTO TABLE VALUES (0, {step}, '')",
@@ -69,16 +70,16 @@ def checksums(server, tables: list) -> dict:
 
 
 def count_found_prepared(server, log_bytes: int) -> int:
-    """How many transactions the engine told of at the last start."""
+    """Returns the number of prepared transactions that the engine reported at the last start."""
     text = server.log.read_bytes()[log_bytes:].decode(errors="replace")
     lines = [line for line in text.splitlines() if "prepared transaction(s) in CHEETAH" in line]
     return sum(int(line.split("Found ")[1].split()[0]) for line in lines)
 
 
 def rebuild_if_corrupt(server, number: int) -> bool:
-    """Whether InnoDB itself calls its table of a client corrupt; it is filled from the other one,
-    then. A kill of MariaDB 10.11.18 has left a clustered index of InnoDB without a change that its
-    secondary index had (docs/developers/proof.md, soak 1813)."""
+    """Returns whether InnoDB reports its table of a client as corrupt, and if so rebuilds the table
+    from the other engine's. A kill of MariaDB 10.11.18 once left an InnoDB clustered index without
+    a change that its secondary index had (docs/developers/proof.md, soak 1813)."""
     found = server.sql(f"CHECK TABLE d.i{number} EXTENDED")
     if all(row[2] != "error" for row in found):
         return False
@@ -91,7 +92,8 @@ def rebuild_if_corrupt(server, number: int) -> bool:
 
 @pytest.mark.options(binlog.OPTIONS)
 def test_engine_binlog_and_innodb_agree_after_kills_under_load(server, new_server, rng, rounds):
-    """Each transaction changes both engines' tables alike; the binary log is replayed elsewhere."""
+    """Each transaction changes both engines' tables in the same way. The binary log is replayed on
+    another server."""
     replica = new_server()
     replica.start()
     for number in range(CLIENTS):
@@ -119,7 +121,7 @@ def test_engine_binlog_and_innodb_agree_after_kills_under_load(server, new_serve
 
 
 def compare(server, replica) -> None:
-    """Both engines' tables are what the replayed binary log gives."""
+    """Checks that both engines' tables match the replayed binary log."""
     for number in range(CLIENTS):
         ours, theirs = (checksums(place, [f"c{number}", f"i{number}"])
                         for place in (server, replica))
@@ -130,18 +132,19 @@ def compare(server, replica) -> None:
 
 
 def send(server, text: str) -> Sent:
-    """Run statements on a connection of their own, as far as the server lives."""
+    """Starts statements on their own connection, which run until the server dies."""
     return Sent(server.connect("d", autocommit=False), *text.split(";"))
 
 
 def newest_binlog(server) -> bytes:
-    """The content of the newest file of the binary log, read behind the server's back. (11.8 has
-    an index of GTIDs beside each: `binlog.000001.idx`.)"""
+    """Returns the content of the newest binary log file, read directly from the disk. (11.8 has a
+    GTID index next to each file: `binlog.000001.idx`.)"""
     return max(server.data.glob("binlog.*[0-9]")).read_bytes()
 
 
 def commits_in(content: bytes) -> int:
-    """Transactions that are wholly in a file of the binary log: their last events."""
+    """Returns the number of transactions that are complete in a binary log file, counted by their
+    last events."""
     at, count = len(BINLOG_MAGIC), 0
     while at + EVENT_HEADER.size <= len(content):
         _, kind, _, length, _, _ = EVENT_HEADER.unpack_from(content, at)
@@ -154,9 +157,9 @@ def commits_in(content: bytes) -> int:
 
 @pytest.mark.options(binlog.OPTIONS)
 def test_recovery_asks_the_binlog(server):
-    """Transactions stand still between two steps of their commit: a master that waits for a replica
-    that does not exist holds them after the sync of the binary log. The first two are in it, and
-    committed by the recovery; the third is only prepared, and rolled back."""
+    """After it has synced the binary log, a semi-synchronous master waits for a replica, which does
+    not exist here. So three transactions stop between two steps of their commit. The first two are
+    in the binary log, and recovery commits them. The third is only prepared and is rolled back."""
     for number in range(3):
         create_pair(server, number)
     for text in ("wait_point = 'AFTER_SYNC'", "timeout = 600000", "enabled = 1"):
@@ -170,8 +173,9 @@ def test_recovery_asks_the_binlog(server):
                    "the transaction was not prepared")
         assert server.status("Cheetah_prepares") == number + 1, "another one was prepared"
         if number < 2:
-            # On to where it stands still. It keeps the binary log from all behind it then, so
-            # nobody may ask the server for that; the third one waits for the second.
+            # Wait until the transaction has stopped. A stopped transaction blocks all later access
+            # to the binary log, so the server cannot be queried for the log's state. The third
+            # transaction waits for the second.
             wait_until(lambda: commits_in(newest_binlog(server)) == before + number + 1,
                        "the transaction did not come into the binary log")
     assert server.status("Cheetah_transactions_prepared") == 3, "a transaction has not stood still"
@@ -188,14 +192,14 @@ def test_recovery_asks_the_binlog(server):
 
 
 def waiting(server) -> list:
-    """The global parts of the XIDs that XA RECOVER tells, sorted."""
+    """Returns the sorted global parts of the XIDs that XA RECOVER lists."""
     names = [row[3] for row in server.sql("XA RECOVER")]
     return sorted(name.decode() if isinstance(name, bytes) else name for name in names)
 
 
 @pytest.mark.options(binlog.OPTIONS)
 def test_an_idle_server_lets_go_of_old_binlogs(server):
-    """The engine makes durable what it is asked to at once, with nobody committing."""
+    """The engine makes transactions durable at once on request, without further commits."""
     create_pair(server, 0)
     server.sql("INSERT INTO d.c0 VALUES (1, 1, '')")
     for _ in range(2):
@@ -208,16 +212,16 @@ def test_an_idle_server_lets_go_of_old_binlogs(server):
     wait_until(is_told, f"{newest} is not the oldest binary log that a recovery needs")
 
 
-# Two-phase commit needs a coordinator, which a running server does not get: 10.11 has one with two
-# engines, or with one and the binary log. 11.8 counts two parts of its own as engines and asks for
-# more than those: one engine will do.
+# Two-phase commit needs a coordinator, which a running server cannot start. 10.11 has a coordinator
+# with two engines, or with one engine and the binary log. 11.8 counts two of its own components as
+# engines and requires more than these two, so one engine is enough.
 NO_COORDINATOR = ({} if SERIES == FIRST_SERIES else
                   {"skip_innodb": None, "default_storage_engine": "Aria"})
 COORDINATOR = {"binlog": binlog.OPTIONS, **({} if SERIES == FIRST_SERIES else {"none": {}})}
 
 
 def test_installed_in_a_running_server_it_says_what_it_cannot(server):
-    """Changes in XA transactions are refused; what waits from before is told of."""
+    """Changes in XA transactions are refused, and previously prepared transactions are reported."""
     create_pair(server, 0)
     Session(server).run("XA START 'x'", "INSERT INTO c0 VALUES (1, 1, '')", "XA END 'x'",
                         "XA PREPARE 'x'")
@@ -241,9 +245,9 @@ def test_installed_in_a_running_server_it_says_what_it_cannot(server):
 
 @pytest.mark.parametrize("options", COORDINATOR.values(), ids=COORDINATOR)
 def test_installed_in_a_running_server_that_coordinates_it_takes_part(new_server, options):
-    """What XA has prepared there, in one engine and in two, waits after a kill. (InnoDB, which
-    syncs nothing for XA ROLLBACK, has no part in that one: it would wait again after the next
-    kill.)"""
+    """Transactions prepared with XA, in one engine and in two, are still prepared after a kill.
+    (InnoDB does not take part in the transaction that is rolled back: it does not sync XA ROLLBACK,
+    so after the next kill that transaction would be prepared again.)"""
     server = new_server(options, plugin=False)
     server.start()
     server.sql("INSTALL SONAME 'ha_cheetah'")

@@ -1,5 +1,5 @@
-"""Vector indexes: a hidden table of the same engine, which the server keeps. The same statements on
-InnoDB and Cheetah give the same answers."""
+"""Vector indexes: a hidden table of the same engine, which the server maintains. The same
+statements on InnoDB and Cheetah give the same answers."""
 
 import random
 
@@ -15,12 +15,12 @@ TABLE = ("CREATE TABLE v (id INT PRIMARY KEY {}, e VECTOR({}) NOT NULL, note VAR
 
 
 def vector(rng) -> str:
-    """A random one, as text."""
+    """Returns a random vector as text."""
     return str([round(rng.random(), 3) for _ in range(DIMENSIONS)]).replace(" ", "")
 
 
 class Side:
-    """A database whose tables are of one engine."""
+    """A database whose tables all have one engine."""
 
     def __init__(self, server, engine: str):
         self.name = f"in_{engine}".lower()
@@ -30,13 +30,13 @@ class Side:
         self.connect()
 
     def connect(self) -> None:
-        """Again, after the server has been started."""
+        """Connects again after a restart of the server."""
         self.connection = self.server.connect(self.name)
         self.run(f"SET default_storage_engine = {self.engine}")
         self.run("SET rand_seed1 = 1, rand_seed2 = 2")
 
     def run(self, text: str):
-        """Rows, or the error's number."""
+        """Returns the rows, or the error number."""
         with self.connection.cursor() as cursor:
             try:
                 cursor.execute(text)
@@ -51,15 +51,15 @@ def sides(server) -> list:
 
 
 def both(sides: list, text: str):
-    """The answer that both give."""
+    """Executes the statement on both sides, asserts equal answers, and returns the answer."""
     left, right = (side.run(text) for side in sides)
     assert left == right, f"{text}: InnoDB {left}, Cheetah {right}"
     return right
 
 
 def near(sides: list, text: str) -> list:
-    """The rows that are nearest, as both engines say. By the index most of them are found: the
-    graph depends on random numbers."""
+    """Returns the nearest rows, on which both engines must agree. A search through the index must
+    find most of these rows, because its graph depends on random numbers."""
     exact = both(sides, text.replace("FROM v", "FROM v IGNORE INDEX (e)"))
     for side in sides:
         found = side.run(text)
@@ -69,7 +69,7 @@ def near(sides: list, text: str) -> list:
 
 
 def search(sides: list, rng) -> None:
-    """Both engines find what is near, and no damage."""
+    """Checks searches on both engines, and that CHECK TABLE finds no damage."""
     for _ in range(8):
         near(sides, SEARCH.format(vector(rng)))
     for side in sides:
@@ -78,7 +78,7 @@ def search(sides: list, rng) -> None:
 
 
 def fill(sides: list, rng, start: int = 1) -> None:
-    """Rows one by one and many at a time."""
+    """Inserts rows in batches."""
     for first in range(start, start + ROWS, 20):
         values = ", ".join(f"({no}, VEC_FromText('{vector(rng)}'), 'n{no}')"
                            for no in range(first, first + 20))
@@ -154,7 +154,8 @@ def test_temporary_and_partitioned_tables_have_none(sides):
 
 
 def test_a_position_that_is_too_long_for_the_hidden_table_is_refused(server):
-    """Text has several weights for a character in most collations, and a position has them all."""
+    """In most collations a character has several weights, and a row's position contains all of
+    them."""
     side = Side(server, "CHEETAH")
     columns = f"e VECTOR({DIMENSIONS}) NOT NULL, VECTOR INDEX (e)"
     text = f"CREATE TABLE v (id VARCHAR(200) COLLATE utf8mb4_uca1400_ai_ci PRIMARY KEY, {columns})"

@@ -1,5 +1,6 @@
-"""Deadlocks in the status and the error log, what long transactions keep, and views of transactions
-that are read while connections come and go. (`tests/sql/transaction_views.sql` has their rows.)"""
+"""Deadlocks in the status and the error log, data that long transactions keep, and views of
+transactions that are read while connections open and close. (`tests/sql/transaction_views.sql`
+tests the views' rows.)"""
 
 import re
 import time
@@ -10,14 +11,14 @@ from servers import Client, expect_nothing_without_process, Session, wait_until,
 
 @pytest.fixture
 def started(server) -> tuple:
-    """A server with a table, and three sessions."""
+    """A server with a table, and three sessions without autocommit."""
     server.sql("CREATE TABLE d.`t``x` (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH")
     server.sql("INSERT INTO d.`t``x` VALUES (1, 1), (2, 2), (3, 3)")
     return server, [Session(server, autocommit=False) for _ in range(3)]
 
 
 def end_in_deadlock(server, first, second) -> None:
-    """Both change two rows, each in another order than the other one."""
+    """Makes both sessions update two rows in opposite orders."""
     server.sql("CREATE TABLE d.u (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH")
     server.sql("INSERT INTO d.u VALUES (1, 1)")
     first.run("UPDATE `t``x` SET b = 10 WHERE a = 1")
@@ -29,7 +30,8 @@ def end_in_deadlock(server, first, second) -> None:
 
 
 def test_the_latest_deadlock_is_in_the_status(started):
-    """With both connections and their statements; one of them was rolled back."""
+    """The status has both connections and their statements, and the transaction that was rolled
+    back."""
     server, (first, second, _) = started
     end_in_deadlock(server, first, second)
     text = server.sql("SHOW ENGINE CHEETAH STATUS")[0][2]
@@ -58,7 +60,7 @@ def test_all_deadlocks_are_in_the_error_log_when_somebody_asks(started, variable
 
 
 def test_what_a_long_transaction_keeps_is_shown(started):
-    """An old snapshot keeps what others leave behind from purge."""
+    """An old snapshot prevents the purge of versions that other transactions created."""
     server, (first, second, third) = started
     first.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")
     for number in range(5):
@@ -81,7 +83,7 @@ class Visitor(Client):
 
 
 def test_views_are_read_while_connections_come_and_go(started):
-    """Nothing stops, nothing breaks, and who may not see others sees nothing."""
+    """No query hangs or fails, and a user without the privilege PROCESS is refused."""
     server, (watcher, *_) = started
     until = time.monotonic() + 3
     with working([Visitor(server, number) for number in range(4)]):

@@ -1,5 +1,5 @@
-"""What tools see of a statement: the work with pages that ANALYZE FORMAT=JSON and the slow log
-show, and the State of SHOW PROCESSLIST while the engine waits, rolls back, or builds indexes."""
+"""Information for tools about a statement: the page accesses that ANALYZE FORMAT=JSON and the slow
+log show, and the State in SHOW PROCESSLIST while the engine waits, rolls back or builds indexes."""
 
 import json
 import time
@@ -16,14 +16,14 @@ def analyzed(session, statement: str) -> dict:
 
 
 def engine_stats(session, statement: str) -> dict:
-    """The `r_engine_stats` of the first table of a statement."""
+    """Returns `r_engine_stats` of the first table in a statement."""
     found = find(analyzed(session, statement), "r_engine_stats")
     assert found is not None, f"{statement} has no r_engine_stats"
     return found
 
 
 def find(tree, name: str):
-    """The first value of that name."""
+    """Returns the first value with that name."""
     if isinstance(tree, dict):
         if name in tree:
             return tree[name]
@@ -34,7 +34,7 @@ def find(tree, name: str):
 
 
 def filled(server, name: str = "t") -> None:
-    """A table that is larger than the cache of `SMALL`."""
+    """Creates a table that is larger than the cache of `SMALL`."""
     server.sql(f"CREATE TABLE d.{name} (a INT PRIMARY KEY, b INT, c VARCHAR(1000), KEY (b)) "
                "ENGINE=CHEETAH")
     server.sql(f"INSERT INTO d.{name} SELECT seq, seq % 100, CONCAT(MD5(seq), MD5(seq + 1), "
@@ -43,7 +43,8 @@ def filled(server, name: str = "t") -> None:
 
 @pytest.mark.options(SMALL)
 def test_analyze_shows_the_work_with_pages(server):
-    """Pages asked for, read from disk, read ahead and changed; and versions read back."""
+    """The counters include pages accessed, read from disk, prefetched and changed, and old versions
+    read."""
     filled(server)
     server.restart()
     with Session(server) as new, Session(server, autocommit=False) as old:
@@ -64,7 +65,7 @@ def test_analyze_shows_the_work_with_pages(server):
 
 
 def test_partitions_and_joins_count_for_their_own_tables(server):
-    """Each table of a join has its own figures; partitions count for their table."""
+    """Each table in a join has its own counters. Partitions count for their table."""
     server.sql("CREATE TABLE d.p (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH "
                "PARTITION BY HASH (a) PARTITIONS 4")
     server.sql("CREATE TABLE d.one (a INT PRIMARY KEY) ENGINE=CHEETAH")
@@ -82,12 +83,12 @@ def test_partitions_and_joins_count_for_their_own_tables(server):
 @pytest.mark.options({"slow_query_log": 1, "long_query_time": 0, "log_slow_verbosity": "engine",
                       "slow_query_log_file": "slow.log"})
 def test_the_slow_log_shows_the_work_with_pages(server):
-    """A line for the statement, with figures that are not all zero."""
+    """The slow log has a line for the statement with counters, some of which are not zero."""
     server.sql("CREATE TABLE d.t (a INT PRIMARY KEY) ENGINE=CHEETAH")
     server.sql("INSERT INTO d.t VALUES (1), (2)")
     def entries() -> list:
         return (server.data / "slow.log").read_text().split("# User@Host")
-    # The server writes it when the client has its answer.
+    # The server writes the entry after the client has its answer.
     insert = wait_until(lambda: next((one for one in entries() if "INSERT INTO d.t" in one), None),
                         "the statement in the slow log")
     line = next(line for line in insert.splitlines() if line.startswith("# Pages_accessed"))
@@ -96,7 +97,7 @@ def test_the_slow_log_shows_the_work_with_pages(server):
 
 
 def test_the_state_tells_of_rollbacks_and_of_indexes_that_are_built(server):
-    """Both are long enough to be seen."""
+    """Both operations take long enough to be observed."""
     filled(server)
     with Session(server, autocommit=False) as session:
         watcher = Watcher(server, session.id)
@@ -108,7 +109,7 @@ def test_the_state_tells_of_rollbacks_and_of_indexes_that_are_built(server):
 
 
 class Watcher(Client):
-    """Collects the states of a connection, whose number is its own."""
+    """Collects the states of the connection whose ID is the watcher's number."""
 
     def begin(self, cursor) -> None:
         self.seen = set()

@@ -1,4 +1,4 @@
-"""The engine in a server that was told to do without InnoDB."""
+"""The engine in a server that runs without InnoDB."""
 
 from servers import crash, Session
 
@@ -6,7 +6,8 @@ OPTIONS = {"skip_innodb": None, "default_storage_engine": "CHEETAH"}
 
 
 def test_it_needs_no_innodb(server):
-    """Not even for how long to wait for locks, which InnoDB's variable says elsewhere."""
+    """The engine does not need InnoDB, not even its variable for lock wait timeouts, which it
+    otherwise uses."""
     assert not server.has_engine("InnoDB")
     server.sql("CREATE TABLE d.t (a INT PRIMARY KEY, b INT)")
     server.sql("INSERT INTO d.t VALUES (1, 1), (2, 2)")

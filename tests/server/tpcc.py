@@ -1,8 +1,9 @@
-"""A load in the manner of TPC-C: its nine tables, small, its five transactions, and its consistency
+"""A load like TPC-C: its nine tables, scaled down, its five transactions, and its consistency
 conditions.
 
-The schema, the mix and the conditions (3.3.2) are those of the specification; tables are a
-hundredth of its size, so that transactions meet, and there is no think time: it measures nothing.
+The schema, the transaction mix and the conditions (3.3.2) follow the specification. The tables have
+a hundredth of the specified size so that transactions conflict, and there is no think time. The
+load is not a benchmark.
 """
 
 import random
@@ -14,28 +15,28 @@ import servers
 
 DATABASE = "tpcc"
 WAREHOUSES, DISTRICTS, CUSTOMERS, ITEMS = 2, 10, 30, 200
-FIRST_ORDERS, FIRST_DELIVERED = 30, 21   # of each district
+FIRST_ORDERS, FIRST_DELIVERED = 30, 21   # for each district
 NAMES = ["BAR", "OUGHT", "ABLE", "PRI", "PRES"]
 LISTS = listed.statements(Path(__file__).with_name("tpcc.sql"))
 
 
 def named(kind: str) -> dict:
-    """The statements of a kind by their names."""
+    """Returns the statements of a kind, keyed by their names."""
     return {heading.removeprefix(kind + " "): found[0] for heading, found in LISTS.items()
             if heading.startswith(kind + " ")}
 
 
-TABLES = named("table")   # -> columns
-# Clause of the specification -> rows that violate it.
+TABLES = named("table")   # table -> columns
+# Clause of the specification -> a query of rows that violate it.
 CONDITIONS = {clause: query.format(**named("part")) for clause, query in named("condition").items()}
-# Lock waits, deadlocks, and a row or a definition that has changed since the snapshot: the
-# transaction is given up and another one tried.
+# Lock wait timeouts, deadlocks, and rows or definitions changed after the snapshot: the transaction
+# is abandoned and another one is tried.
 ASKED = "asked for"
 REFUSALS = (1205, 1213, 1020, 1412, ASKED)
 
 
 def create(server, engine: str) -> None:
-    """The tables with their first rows, which fulfil every condition."""
+    """Creates the tables with their initial rows, which satisfy every condition."""
     server.sql(f"CREATE DATABASE {DATABASE}")
     for name, columns in TABLES.items():
         server.sql(f"CREATE TABLE {name} ({columns}) ENGINE={engine}", DATABASE)
@@ -43,7 +44,7 @@ def create(server, engine: str) -> None:
 
 
 def fill_all(server) -> None:
-    """The first rows of all tables."""
+    """Inserts the initial rows of all tables."""
     rng = random.Random(1)
     connection = server.connect(DATABASE, autocommit=False)
     with connection.cursor() as cursor:
@@ -61,8 +62,8 @@ def fill_all(server) -> None:
 
 
 def fill_district(cursor, rng, w: int, d: int) -> None:
-    """A district, its customers with one payment of 10 each, and its first orders; those that are
-    delivered cost nothing."""
+    """Inserts a district, its customers with one payment of 10 each, and its initial orders.
+    Delivered orders cost nothing."""
     fill(cursor, "district", [(w, d, f"d{d}", 0.1, 10 * CUSTOMERS, FIRST_ORDERS + 1)])
     fill(cursor, "customer", [(w, d, c, last_name(c), f"first {c}", rng.choice(["GC", "GC", "BC"]),
                                0.1, -10, 10, 1, 0, "data")
@@ -85,17 +86,17 @@ def fill(cursor, table: str, rows: list) -> None:
 
 
 def price(rng, low: int, high: int) -> str:
-    """An amount with two digits."""
+    """Returns a random amount with two decimal places."""
     return f"{rng.randint(low * 100, high * 100) / 100:.2f}"
 
 
 def last_name(c: int) -> str:
-    """Several customers of a district have the same."""
+    """Returns a last name that several customers of a district share."""
     return NAMES[c % 5] + NAMES[c // 5 % 2]
 
 
 def violations(cursor) -> dict:
-    """Condition -> the first rows that violate it, as this connection sees the tables."""
+    """Returns the first rows that violate each condition, as this connection sees the tables."""
     found = {}
     for condition, query in CONDITIONS.items():
         cursor.execute(query + " LIMIT 3")
@@ -106,11 +107,11 @@ def violations(cursor) -> dict:
 
 
 class RolledBack(pymysql.MySQLError):
-    """The transaction asks for its own rollback, as one new order of a hundred does."""
+    """The transaction requests its own rollback, like one of a hundred new orders."""
 
 
 class Client(servers.Client):
-    """One terminal: transaction after transaction until the server is gone or `stopping` is set."""
+    """One terminal, which runs transactions until the server is gone or `stopping` is set."""
 
     database, autocommit, refusals = DATABASE, False, REFUSALS
 
@@ -119,7 +120,7 @@ class Client(servers.Client):
         self.orders, self.payments = set(), 0   # acknowledged
 
     def begin(self, cursor) -> None:
-        """Half of the terminals use each of the two isolation levels."""
+        """Uses one of two isolation levels, each for half of the terminals."""
         level = ["REPEATABLE READ", "READ COMMITTED"][self.number % 2]
         cursor.execute(f"SET SESSION TRANSACTION ISOLATION LEVEL {level}")
 

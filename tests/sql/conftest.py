@@ -1,8 +1,8 @@
-"""Options of the scripts."""
+"""Command-line options for the SQL script tests."""
 
 
 def pytest_addoption(parser):
-    """Beside those of tests/conftest.py."""
+    """Adds options to those of tests/conftest.py."""
     parser.addoption("--engine", default="CHEETAH", help="the engine to compare with InnoDB")
     parser.addoption("--all", action="store_true", help="every collation, not a sample")
     parser.addoption("--record", action="store_true", help="write the .expected files anew")

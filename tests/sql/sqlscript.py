@@ -1,39 +1,35 @@
-"""The language of `tests/sql/*.sql`: plain SQL plus a few directives, read into a flat list of
-steps.
+"""The language of `tests/sql/*.sql`: SQL with directives, parsed into a flat list of steps.
 
 A statement ends with `;` at the end of a line. A line that starts with `-- ` or `#` is a comment.
 Directives:
 
-    --! connection NAME            go on with this connection (opened when first named; `default` is
-                                   the first)
-    --! disconnect NAME            close it
-    --! send                       the next statement does not wait for its answer ..
-    --! reap                       .. which is taken here, on the connection that sent it
+    --! connection NAME            switch to this connection, and open it on first use (`default` is
+                                   the initial one)
+    --! disconnect NAME            close the connection
+    --! send                       do not wait for the answer of the next statement
+    --! reap                       wait for the answer of the statement sent on this connection
     --! wait QUERY                 repeat until the query's first column is not 0 (at most 30 s)
-    --! error NUMBER               the next statement fails like that on the reference engine
-                                   (obligatory for the errors
-                                   a slip of the pen gives: syntax, unknown table, column, routine,
-                                   variable)
+    --! error NUMBER               the next statement fails with this error on the reference engine
+                                   (required for errors that a typing mistake causes: syntax,
+                                   unknown table, column, routine or variable)
     --! columns NAME,NAME          compare only these columns of the next statement's result
     --! unordered | ordered        compare the next result as a set | in order (default: in order
-                                   when it says ORDER BY,
-                                   SHOW, HANDLER, EXPLAIN, CHECK or CALL)
-    --! ignore                     run the next statement on both sides, compare only whether and
-                                   how it failed
-    --! any                        run the next statement on both sides, compare nothing
+                                   for ORDER BY, SHOW, HANDLER, EXPLAIN, CHECK or CALL)
+    --! ignore                     run the next statement on both sides, and compare only whether
+                                   and how it failed
+    --! any                        run the next statement on both sides, and compare nothing
     --! numbers                    compare the numbers of the next statement's errors and warnings,
                                    not their wording
     --! delimiter WORD             statements end with this word
     --! restart | kill             stop the server (or kill -9) and start it
-    --! shell NAME                 run a step that cannot be SQL (see `sqlshell.py`)
-    --! sample N                   of the next loop take only every Nth row, unless the runner is
-                                   told --all
-    --! for QUERY / --! end        repeat for each row of the query, with $1, $2 .. standing for its
-                                   columns
-    --! cheetah-only / --! end     run on Cheetah alone; the output must equal that in NAME.expected
-    --! innodb-only / --! end      run on InnoDB alone, where the two have to go different ways
+    --! shell NAME                 run a step that is not SQL (see `sqlshell.py`)
+    --! sample N                   use only every Nth row in the next loop, unless the runner has
+                                   the option --all
+    --! for QUERY / --! end        repeat for each row of the query, where $1, $2 .. are its columns
+    --! cheetah-only / --! end     run only on Cheetah; the output must equal that in NAME.expected
+    --! innodb-only / --! end      run only on InnoDB, where the engines need different statements
 
-In statements $ENGINE is the engine under test, $DB the database, $ID(NAME) a connection's number,
+In statements $ENGINE is the engine under test, $DB the database, $ID(NAME) a connection's ID, and
 $FOLDER a scratch folder.
 """
 
@@ -43,7 +39,7 @@ from dataclasses import dataclass, field
 from cheetah_tools.say import Failure
 
 BOTH, CHEETAH_ONLY, INNODB_ONLY = "both", "cheetah-only", "innodb-only"
-# Errors that a mistake in a script gives on both sides alike; they must be announced.
+# Errors that a mistake in a script causes on both sides. Scripts must announce them.
 SLIPS = {1049, 1054, 1064, 1109, 1146, 1193, 1305, 1072}
 ACTIONS = {"connection", "disconnect", "reap", "wait", "restart", "kill", "shell"}
 MODIFIERS = {"send", "error", "columns", "unordered", "ordered", "ignore", "any", "numbers",
@@ -54,7 +50,7 @@ IN_ORDER = re.compile(r"\bORDER\s+BY\b|^\s*(SHOW|HANDLER|EXPLAIN|CHECK|CALL|DESC
 
 @dataclass
 class Step:
-    """One statement (`action` empty) or one directive, with the line it stands in."""
+    """One statement (`action` is empty) or one directive, with its line number."""
     line: int
     text: str
     action: str = ""
@@ -62,7 +58,7 @@ class Step:
     options: dict = field(default_factory=dict)
 
     def in_order(self) -> bool:
-        """Whether the order of the result's rows counts."""
+        """Returns whether the order of the result's rows is compared."""
         if "ordered" in self.options or "unordered" in self.options:
             return "ordered" in self.options
         return bool(IN_ORDER.search(self.text))
@@ -70,7 +66,7 @@ class Step:
 
 @dataclass
 class Loop:
-    """Steps to repeat for each row of a query."""
+    """Steps that are repeated for each row of a query."""
     line: int
     query: str
     steps: list
@@ -78,12 +74,12 @@ class Loop:
 
 
 def parse(text: str, name: str) -> list:
-    """The steps and loops of a script; Failure with the line of a mistake."""
+    """Returns the steps and loops of a script. Raises Failure with the line of a mistake."""
     return Parser(text, name).parse()
 
 
 class Parser:
-    """Reads lines; keeps open blocks on a stack."""
+    """Parses lines and keeps open blocks on a stack."""
 
     def __init__(self, text: str, name: str):
         self.lines = text.splitlines()
@@ -144,22 +140,21 @@ class Parser:
                                            self.take_options()))
 
     def where(self) -> str:
-        """Where the steps of the innermost block run."""
+        """Returns which engines run the innermost block."""
         return self.blocks[-1][2]
 
     def take_options(self) -> dict:
-        """The modifiers given since the last statement."""
+        """Returns the modifiers given since the last statement, and resets them."""
         options, self.options = self.options, {}
         return options
 
     def fail(self, number: int, why: str) -> None:
-        """A mistake in the script."""
+        """Raises Failure for a mistake in the script."""
         raise Failure(f"{self.name}:{number}: {why}")
 
 
 def expand(steps: list, rows_of, whole: bool) -> list:
-    """The flat list of steps: loops unrolled with the rows that `rows_of(query)` gives; `whole`:
-    without sampling."""
+    """Returns the steps with loops unrolled, using `rows_of(query)`. `whole` disables sampling."""
     flat = []
     for step in steps:
         if isinstance(step, Step):
@@ -171,6 +166,6 @@ def expand(steps: list, rows_of, whole: bool) -> list:
 
 
 def fill(step: Step, row: list) -> Step:
-    """A step of a loop with $1, $2 .. replaced."""
+    """Returns a step of a loop with $1, $2 .. replaced."""
     text = re.sub(r"\$(\d)", lambda found: row[int(found.group(1)) - 1], step.text)
     return Step(step.line, text, step.action, step.where, step.options)

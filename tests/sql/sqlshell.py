@@ -1,5 +1,4 @@
-"""Steps of an SQL script that plain SQL cannot express: `--! shell NAME`. Each gives the lines to
-compare."""
+"""Script steps that SQL cannot express: `--! shell NAME`. Each step returns lines to compare."""
 
 import subprocess
 
@@ -15,7 +14,7 @@ def run(side, name: str) -> list:
 
 
 def dump(side) -> list:
-    """mariadb-dump of the whole database into a file of the scratch folder."""
+    """Dumps the database with mariadb-dump into a file in the scratch folder."""
     place = side.folder / "dump.sql"
     words = [str(SERVER / "usr/bin/mariadb-dump"), "--no-defaults",
              f"--socket={side.server.socket}", "--user=root", "--default-character-set=utf8mb4",
@@ -29,14 +28,14 @@ def dump(side) -> list:
 
 
 def restore(side) -> list:
-    """Feed that dump to the client, into an emptied database."""
+    """Restores the dump into an empty database."""
     side.server.sql("DROP DATABASE sqltest")
     side.server.sql("CREATE DATABASE sqltest CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
     return [f"restore: {feed(side, (side.folder / 'dump.sql').read_bytes())}"]
 
 
 def restore_cut(side) -> list:
-    """Feed the first two thirds of the dump: a download that broke off."""
+    """Restores the first two thirds of the dump, like an interrupted download."""
     side.server.sql("DROP DATABASE sqltest")
     side.server.sql("CREATE DATABASE sqltest CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
     whole = (side.folder / "dump.sql").read_bytes()
@@ -45,7 +44,7 @@ def restore_cut(side) -> list:
 
 
 def feed(side, text: bytes) -> str:
-    """Text on the standard input of a client; its status and what it said."""
+    """Runs a client with this text on its standard input. Returns its status and output."""
     client = side.server.client("sqltest", stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT)
     said, _ = client.communicate(text)

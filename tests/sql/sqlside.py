@@ -1,5 +1,5 @@
-"""One run of an SQL script on one engine: connections, statements, and a record of everything a
-client can see."""
+"""One run of an SQL script on one engine: its connections, its statements, and a record of
+everything that a client can see."""
 
 import re
 import threading
@@ -15,7 +15,8 @@ SETTINGS = [
     "SET sql_mode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'",
     "SET innodb_strict_mode = 1", "SET lock_wait_timeout = 20", "SET innodb_lock_wait_timeout = 20"]
 WAIT_SECONDS = 30
-# What an engine copies and what it does in place shows in the counts of these; it may differ.
+# Statements whose row counts depend on whether the engine copies the table or changes it in place.
+# The engines may differ in this choice.
 COPIES = re.compile(r"^\s*(ALTER|CREATE\s+(UNIQUE\s+)?INDEX|DROP\s+INDEX)\b", re.I)
 LOST_CONNECTION = {0, 2006, 2013}
 DEFINITION_CHANGED, INSUFFICIENT_HISTORY = 1412, 159
@@ -26,14 +27,14 @@ class Lost(Exception):
 
 
 class Record:
-    """What one step showed."""
+    """The visible result of one step."""
 
     def __init__(self, step, lines: list, error: int = 0):
         self.step, self.lines, self.error = step, lines, error
 
 
 class Side:
-    """One engine's run of one script."""
+    """The run of one script on one engine."""
 
     def __init__(self, server, engine: str, folder):
         self.server, self.engine, self.folder = server, engine, folder
@@ -42,13 +43,13 @@ class Side:
         self.records = []
 
     def prepare(self) -> None:
-        """An empty database."""
+        """Creates an empty database."""
         drop_databases(self.server)
         self.server.sql(f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4 "
                         "COLLATE utf8mb4_general_ci")
 
     def run(self, steps: list) -> list:
-        """All steps that concern this engine; their records."""
+        """Runs all steps for this engine and returns their records."""
         try:
             for step in steps:
                 self.step(step)
@@ -78,7 +79,7 @@ class Side:
             self.records.append(Record(step, sqlshell.run(self, step.text)))
 
     def statement(self, step) -> None:
-        """Run it, or start it when its answer is to be taken later."""
+        """Runs a statement, or starts it if its answer is read later."""
         text = self.fill(step.text)
         connection = self.connection()
         if "send" in step.options:
@@ -88,14 +89,15 @@ class Side:
         self.records.append(record(step, self.engine, *ask(connection, text)))
 
     def reap(self, step) -> None:
-        """Wait for the answer of the statement sent on this connection."""
+        """Waits for the answer of the statement sent on this connection."""
         if self.current not in self.sent:
             raise Failure(f"line {step.line}: nothing was sent on connection {self.current}")
         sent, answer = self.sent.pop(self.current)
         self.records.append(record(sent, self.engine, *answer.result()))
 
     def wait(self, step) -> None:
-        """Until the query says so; on its own connection, so that it disturbs no transaction."""
+        """Waits until the query's result is not 0. The query has its own connection, so that it
+        does not disturb transactions."""
         query = self.fill(step.text)
         deadline = time.monotonic() + WAIT_SECONDS
         while not int(self.server.value(query) or 0):
@@ -105,7 +107,7 @@ class Side:
             time.sleep(0.02)
 
     def check_tables(self) -> None:
-        """Whatever a script leaves behind must be whole."""
+        """Checks that all tables left by the script are intact."""
         tables = self.server.sql("SELECT table_name FROM information_schema.tables "
                                  f"WHERE table_schema = '{DATABASE}' "
                                  "AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY 1")
@@ -117,7 +119,7 @@ class Side:
                                   f"{row[3]}")
 
     def fill(self, text: str) -> str:
-        """Replace the words that stand for something of this run."""
+        """Replaces $ENGINE and the other placeholders."""
         text = (text.replace("$ENGINE", self.engine).replace("$DB", DATABASE)
                 .replace("$FOLDER", str(self.folder)))
         return re.sub(r"\$ID\((\w+)\)", lambda found: str(self.numbers[found.group(1)]), text)
@@ -131,21 +133,21 @@ class Side:
                              "SET cheetah_lock_wait_timeout = 20"]:
                     try:
                         cursor.execute(text)
-                    except Exception:  # no Cheetah in this server
+                    except Exception:  # this server lacks Cheetah
                         pass
             self.connections[self.current] = opened
             self.numbers[self.current] = opened.thread_id()
         return self.connections[self.current]
 
     def close(self, name: str) -> None:
-        """Let a connection go and wait until the server has let it go as well."""
+        """Closes a connection and waits until the server has removed it."""
         connection = self.connections.pop(name, None)
         if connection is None:
             return
         self.sent.pop(name, None)
         try:
             connection.close()
-        except Exception:  # gone already
+        except Exception:  # already closed
             return
         if self.server.died():
             return
@@ -156,7 +158,7 @@ class Side:
 
 
 class Sent(threading.Thread):
-    """A statement whose answer nobody waits for yet."""
+    """A statement that runs in a thread until its answer is read."""
 
     def __init__(self, connection, text: str):
         super().__init__(daemon=True)
@@ -170,7 +172,7 @@ class Sent(threading.Thread):
             self.failure = failure
 
     def result(self) -> tuple:
-        """What the statement did; Lost when the server went away."""
+        """Returns the outcome of the statement. Raises Lost if the server is gone."""
         self.join(150)
         if self.failure:
             raise self.failure
@@ -178,22 +180,23 @@ class Sent(threading.Thread):
 
 
 def drop_databases(server) -> None:
-    """Drop every database that a script made."""
+    """Drops all databases that a script created."""
     for (name,) in server.sql("SHOW DATABASES LIKE 'sqltest%'"):
         server.sql(f"DROP DATABASE `{name.replace('`', '``')}`")
 
 
 def ask(connection, text: str) -> tuple:
-    """Run one statement: (error number, message, result sets, affected, info, warnings)."""
+    """Runs one statement and returns the error number, the message, the result sets, the affected
+    rows, the info text and the warnings."""
     import pymysql
     cursor = connection.cursor()
     error, message, results, affected, info, warned = 0, "", [], 0, "", 0
     try:
         affected = cursor.execute(text)
         while True:
-            # PyMySQL shows neither the info text nor the warning count otherwise
+            # PyMySQL's public API has neither the info text nor the warning count.
             result = cursor._result
-            # The text still has its length in front.
+            # The text is still preceded by its length.
             info, warned = shown((result.message or b"")[1:]), result.warning_count or 0
             if cursor.description:
                 results.append(([shown(column[0]) for column in cursor.description],
@@ -212,7 +215,7 @@ def ask(connection, text: str) -> tuple:
 
 
 def warnings_of(connection) -> list:
-    """SHOW WARNINGS as (level, number, message)."""
+    """Returns SHOW WARNINGS as (level, number, message)."""
     import pymysql
     try:
         with connection.cursor() as cursor:
@@ -223,14 +226,14 @@ def warnings_of(connection) -> list:
 
 
 def is_of_old_snapshot(error: int, number: int) -> bool:
-    """Whether InnoDB says this beside the error that a snapshot is too old: it names indexes, and
-    each place of the server that the error comes through."""
+    """Returns whether this is one of InnoDB's extra warnings about a snapshot that is too old.
+    InnoDB warns about indexes and once for each layer of the server that reports the error."""
     return error == DEFINITION_CHANGED or number == INSUFFICIENT_HISTORY
 
 
 def record(step, engine: str, error: int, message: str, results: list, affected: int, info: str,
            warnings: list) -> Record:
-    """The lines to compare."""
+    """Returns the lines to compare."""
     lines = []
     if "any" in step.options:
         return Record(step, [])
@@ -250,7 +253,7 @@ def record(step, engine: str, error: int, message: str, results: list, affected:
 
 
 def result_lines(step, head: list, rows: list) -> list:
-    """A result set as text; sorted when its order does not count."""
+    """Returns a result set as text. The rows are sorted if their order is not compared."""
     chosen = range(len(head))
     if "columns" in step.options:
         wanted = [name.strip().lower() for name in step.options["columns"].split(",")]
@@ -261,12 +264,12 @@ def result_lines(step, head: list, rows: list) -> list:
 
 
 def neutral(text: str, engine: str) -> str:
-    """Without the engine's name."""
+    """Replaces the engine's name."""
     return re.sub(rf"\b{re.escape(engine)}\b", "ENGINE", text, flags=re.I)
 
 
 def shown(value) -> str:
-    """A value as it came over the wire."""
+    """Returns a value as text."""
     if value is None:
         return "NULL"
     if isinstance(value, bytes):

@@ -1,9 +1,9 @@
-"""Every script runs on InnoDB and on Cheetah in one private server; both must show the same.
+"""Runs every script on InnoDB and on Cheetah in one private server and compares the results.
 
-`sqlscript.py` describes the language of the scripts. Rows, affected rows, info texts, errors and
-warnings with their numbers and wording are compared; the name of the engine counts as equal.
-`differences-SERIES.tsv` lists statements that differ with one series of the server: script,
-statement, reason.
+`sqlscript.py` describes the script language. The tests compare rows, affected rows, info texts, and
+errors and warnings with their numbers and wording. The engine's name is ignored.
+`differences-SERIES.tsv` lists statements whose results differ with one series of the server:
+script, statement and reason.
 """
 
 import difflib
@@ -24,7 +24,7 @@ OPTIONS = {
     "query_cache_type": 1, "query_cache_size": "4M", "loose_cheetah_flush_log_at_trx_commit": 2,
     "loose_cheetah_buffer_pool_size": "128M", "loose_cheetah_log_file_size": "64M",
     "loose_cheetah_log_size_max": "1024M",
-    # The name with dashes stands beside that of the engine's own plugin.
+    # The name with dashes is used because the engine's own plugin has the name with underscores.
     "plugin-load-add": "file_key_management",
     "file_key_management_filename": SCRIPTS / "encryption.keys"}
 DIFFERENCES_SHOWN = 6
@@ -46,7 +46,7 @@ def test_same_as_innodb(name, pair, request):
 
 
 def run(server, engine: str, steps: list):
-    """The steps that concern an engine, and their records."""
+    """Runs the steps for an engine."""
     skipped = sqlscript.INNODB_ONLY if engine == "CHEETAH" else sqlscript.CHEETAH_ONLY
     files = scratch("sqlfiles")
     side = sqlside.Side(server, engine, files)
@@ -61,22 +61,22 @@ def run(server, engine: str, steps: list):
 
 
 def rows_of(server, query: str) -> list:
-    """The rows of a loop's query, as texts."""
+    """Returns the rows of a loop's query as strings."""
     return [[str(value) for value in row] for row in server.sql(query, "mysql")]
 
 
 def last_line(side) -> int:
-    """The line of the last step that gave an answer."""
+    """Returns the line of the last step that returned an answer."""
     return side.records[-1].step.line if side.records else 0
 
 
 def common(side) -> list:
-    """The records that both sides have."""
+    """Returns the records of steps that run on both sides."""
     return [record for record in side.records if record.step.where == sqlscript.BOTH]
 
 
 def slips(side, name: str) -> list:
-    """Errors on the reference that the script did not announce, or announced otherwise."""
+    """Returns errors on the reference engine that the script did not announce correctly."""
     found = []
     for record in side.records:
         announced = record.step.options.get("error")
@@ -90,7 +90,7 @@ def slips(side, name: str) -> list:
 
 
 def differences(name: str, left: list, right: list) -> list:
-    """Statements that showed something else on the two engines."""
+    """Returns the statements whose results differ between the engines."""
     found, listed = [], listed_differences(name)
     for one, two in zip(left, right):
         if one.lines != two.lines and one.step.text not in listed:
@@ -103,7 +103,7 @@ def differences(name: str, left: list, right: list) -> list:
 
 
 def listed_differences(name: str) -> set:
-    """The statements of a script that may differ with this series of the server."""
+    """Returns the statements of a script that may differ with this series of the server."""
     place = SCRIPTS / f"differences-{SERIES}.tsv"
     lines = place.read_text().splitlines() if place.exists() else []
     rows = [line.split("\t") for line in lines if not line.startswith("#")]
@@ -111,7 +111,7 @@ def listed_differences(name: str) -> set:
 
 
 def expectations(name: str, side, choice) -> list:
-    """The blocks that only Cheetah runs, against the .expected file."""
+    """Compares the blocks that run only on Cheetah with the .expected file."""
     records = [record for record in side.records if record.step.where == sqlscript.CHEETAH_ONLY]
     if not records:
         return []
@@ -129,5 +129,5 @@ def expectations(name: str, side, choice) -> list:
 
 
 def text_of(record) -> str:
-    """A record as it stands in .expected files."""
+    """Returns a record in the format of .expected files."""
     return f"> {record.step.text}" + "".join("\n" + line for line in record.lines)

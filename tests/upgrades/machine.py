@@ -1,6 +1,6 @@
-"""A machine to try upgrades on: a small Debian in a folder, with the server from packages. Each
-scenario has a fresh copy of it, in namespaces of its own, without a network; its archive is a
-folder."""
+"""A machine for testing upgrades: a small Debian in a folder, with the server installed from
+packages. Each scenario runs in a fresh copy of the machine, in its own namespaces, without a
+network. Its package archive is a folder."""
 
 import hashlib
 import os
@@ -18,35 +18,36 @@ from cheetah_tools.say import Failure, step
 from checksum import crc32c
 
 PLACE = COMMON / "upgrades"
-BASE = PLACE / "base"          # the machine, with the server, before the engine
-ARCHIVE = PLACE / "archive"    # a folder of packages for each version of the server
+BASE = PLACE / "base"          # the machine with the server but without the engine
+ARCHIVE = PLACE / "archive"    # a folder of packages for each server version
 RELEASE = "bookworm"
-# Those of the server's release, in the machine and in the archive.
+# Packages with the server's version, installed in the machine and provided by the archive.
 OF_SERVER = ["mariadb-server", "mariadb-server-core", "mariadb-client", "mariadb-client-core",
              "mariadb-common", "libmariadb3", "mariadb-backup"]
 HEADERS = ["libmariadb-dev", "libmariadbd-dev"]
 OTHERS = ["g++", "procps", "python3"]
-UNATTENDED = "unattended-upgrades"    # in the archive, with what it needs; not in the machine
-# Debian's own, as far as unattended-upgrades' settings look.
+# In the archive with its dependencies, but not installed in the machine.
+UNATTENDED = "unattended-upgrades"
+# The fields of Debian's release file that the settings of unattended-upgrades check.
 RELEASE_FILE = ("Origin: Debian\nLabel: Debian-Security\nSuite: stable-security\n"
                 f"Codename: {RELEASE}-security\n")
-# Nobody reaches it from outside, its files lie in an overlay, and tests read its log.
+# The server needs no network, its files are in an overlay, and tests read its log.
 SETTINGS = ("[mariadbd]\nskip_networking\ninnodb_flush_method = fsync\ninnodb_fast_shutdown = 1\n"
             "log_error = /var/lib/mysql/error.log\n")
 SETTINGS += "[mariadbd-safe]\nlog_error = /var/lib/mysql/error.log\n"
 LATER = {"later": ".1", "rebuilt": ".2", "series": ""}
 NEXT_SERIES = "1:11.8.0-1"
-OWN = "/srv/archive"           # of one machine alone
+OWN = "/srv/archive"           # an archive inside one machine
 LINK = "/usr/lib/mysql/plugin/ha_cheetah.so"
 SECONDS = 1800
-# Of the engine's CONTROL, see docs/developers/format.md.
+# Offsets in the engine's file CONTROL (docs/developers/format.md).
 COPY_BYTES, READ_FEATURES_AT = 4096, 32
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/root",
                "DEBIAN_FRONTEND": "noninteractive"}
 
 
 def why_not() -> str:
-    """Why there can be no such machine here; empty if there can be."""
+    """Returns why a machine cannot run here, or an empty string."""
     if os.geteuid() != 0:
         return "it takes root"
     for tool in ("unshare", "nsenter", "chroot", "mount", "dpkg-deb"):
@@ -61,19 +62,20 @@ def why_not() -> str:
 
 
 def versions() -> tuple:
-    """The server that the plugin here was built for, and one that the archives have no source of;
-    that is empty if they offer none."""
+    """Returns the server version for which the plugin was built here, and a version whose source
+    the archives lack. The latter is empty if no other version is available."""
     ours = setup.ensure()["package_version"]
     offered = apt.Archive().versions("mariadb-server")
     return ours, next((version for version in offered if version != ours), "")
 
 
 def ensure() -> None:
-    """Make the machine and the archive if they are not there; Failure says what is missing."""
+    """Builds the machine and the archive if they do not exist. Raises Failure if something is
+    missing."""
     ours, other = versions()
     marker = PLACE / "made"
     wanted = repr((ours, other, OF_SERVER, HEADERS, OTHERS, SETTINGS, UNATTENDED, RELEASE_FILE))
-    # what could not be had is tried again
+    # Retry packages that could not be fetched.
     is_whole = not (ARCHIVE / "unattended/missing").exists()
     if is_whole and marker.exists() and marker.read_text() == wanted:
         return
@@ -87,8 +89,9 @@ def ensure() -> None:
 
 
 def make_archive(source: apt.Archive, ours: str, other: str) -> None:
-    """Fetch the packages of `ours`, with their source, and of `other`, whose source is named only.
-    Make the same packages under later versions, of which `rebuilt` has the source, too."""
+    """Fetches the packages of `ours` with their source, and those of `other`, whose source is only
+    named. Then builds the same packages with later versions, of which `rebuilt` also has a
+    source."""
     step("fetching packages for tests of upgrades (about 60 MB)")
     folder = ARCHIVE / "now"
     source.download([f"{name}={ours}" for name in OF_SERVER + HEADERS], folder)
@@ -105,12 +108,12 @@ def make_archive(source: apt.Archive, ours: str, other: str) -> None:
 
 
 def later(version: str, name: str) -> str:
-    """The version of such packages."""
+    """Returns the version of the packages in the folder `name`."""
     return NEXT_SERIES if name == "series" else version + LATER[name]
 
 
 def change_version(file: Path, folder: Path, old: str, new: str) -> Path:
-    """The package, and what it depends on, as another version."""
+    """Repacks a package with another version, also in its dependencies."""
     root = unpack(file)
     control = root / "DEBIAN/control"
     control.write_text(control.read_text().replace(old, new))
@@ -118,7 +121,7 @@ def change_version(file: Path, folder: Path, old: str, new: str) -> Path:
 
 
 def write_index(folder: Path) -> None:
-    """What apt reads of an archive: its packages."""
+    """Writes the index files that apt reads."""
     stanzas = []
     for file in sorted(folder.glob("*.deb")):
         control = subprocess.run(["dpkg-deb", "-f", str(file)], text=True, capture_output=True,
@@ -134,7 +137,7 @@ def write_index(folder: Path) -> None:
 
 
 def write_source(folder: Path, version: str, with_files: bool = True) -> None:
-    """The source of `ours` as that of a version, with its index."""
+    """Adds the source of `ours` as the source of another version, and its index."""
     ours = (SOURCE / "package-version").read_text().strip().partition(":")[2]
     lines = []
     for file in sorted(SOURCE.glob("mariadb_*")):
@@ -148,12 +151,12 @@ def write_source(folder: Path, version: str, with_files: bool = True) -> None:
 
 
 def sha256(file: Path) -> str:
-    """The checksum of a file."""
+    """Returns the SHA-256 checksum of a file."""
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def make_base(source: apt.Archive, ours: str) -> None:
-    """A minimal Debian with the server."""
+    """Builds a minimal Debian with the server."""
     step("making a small Debian for tests of upgrades (some minutes)")
     tools = PLACE / "tools"
     setup.unpack_debs(source.download(["debootstrap"], tools / "debs"), tools)
@@ -166,7 +169,8 @@ def make_base(source: apt.Archive, ours: str) -> None:
     for file in source.sources.iterdir():
         shutil.copy(file, fresh / "etc/apt/sources.list.d")
     shutil.copy("/etc/resolv.conf", fresh / "etc/resolv.conf")
-    (fresh / "usr/sbin/policy-rc.d").write_text("#!/bin/sh\nexit 101\n")   # starts no service
+    # Prevents starts of services.
+    (fresh / "usr/sbin/policy-rc.d").write_text("#!/bin/sh\nexit 101\n")
     (fresh / "usr/sbin/policy-rc.d").chmod(0o755)
     inside = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-ec",
               'mount -t proc proc "$0/proc"; exec chroot "$0" "$@"', fresh]
@@ -174,10 +178,12 @@ def make_base(source: apt.Archive, ours: str) -> None:
     run([*inside, "apt-get", "install", "-y", "-q", "--no-install-recommends",
          *(f"{name}={ours}" for name in OF_SERVER), *OTHERS])
     fetch_unattended(fresh, inside)
-    (fresh / "usr/sbin/policy-rc.d").write_text("#!/bin/sh\nexit 0\n")   # starts them
-    (fresh / "etc/mysql/mariadb.conf.d/50-mysqld_safe.cnf").unlink()   # has the log go to syslog
+    (fresh / "usr/sbin/policy-rc.d").write_text("#!/bin/sh\nexit 0\n")   # allows starts of services
+    # Would send the log to syslog.
+    (fresh / "etc/mysql/mariadb.conf.d/50-mysqld_safe.cnf").unlink()
     (fresh / "etc/mysql/mariadb.conf.d/90-tests.cnf").write_text(SETTINGS)
-    (fresh / "etc/default/mariadb").write_text("MYSQLD_STARTUP_TIMEOUT=10\n")   # of one that fails
+    # Limits the wait for a failing start.
+    (fresh / "etc/default/mariadb").write_text("MYSQLD_STARTUP_TIMEOUT=10\n")
     shutil.rmtree(fresh / "var/cache/apt/archives")
     (fresh / "var/cache/apt/archives/partial").mkdir(parents=True)
     for file in (fresh / "etc/apt/sources.list.d").iterdir():
@@ -186,8 +192,8 @@ def make_base(source: apt.Archive, ours: str) -> None:
 
 
 def fetch_unattended(fresh: Path, inside: list) -> None:
-    """Put unattended-upgrades, and what it needs, into the archive; leave a reason there if it
-    cannot be had."""
+    """Adds unattended-upgrades and its dependencies to the archive, or the reason if they cannot be
+    fetched."""
     folder, cache = ARCHIVE / "unattended", fresh / "var/cache/apt/archives"
     folder.mkdir()
     run([*inside, "apt-get", "clean"])
@@ -202,7 +208,8 @@ def fetch_unattended(fresh: Path, inside: list) -> None:
 
 
 def run(words: list, environment: dict = None) -> str:
-    """What a command prints; Failure with its end if it fails."""
+    """Runs a command and returns its output. Raises Failure with the end of the output if the
+    command fails."""
     done = subprocess.run(list(map(str, words)), env={**ENVIRONMENT, **(environment or {})},
                           text=True, timeout=SECONDS, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
@@ -212,11 +219,11 @@ def run(words: list, environment: dict = None) -> str:
 
 
 class Machine:
-    """A copy of the machine that runs. Its server is started and stopped by its packages'
-    scripts."""
+    """A running copy of the machine. The scripts of the server's packages start and stop the
+    server."""
 
     def __init__(self, folder: Path):
-        """`folder`: for what it writes."""
+        """`folder`: a folder for the machine's files."""
         self.folder, self.root = folder, folder / "root"
         for name in ("root", "upper", "work"):
             (folder / name).mkdir(parents=True)
@@ -238,18 +245,18 @@ class Machine:
         assert not self.inside("/").samefile("/"), "commands would run on the machine of the tests"
 
     def end(self) -> None:
-        """End all its processes, and delete it."""
+        """Kills all processes of the machine and deletes it."""
         self.outer.kill()
         self.outer.wait()
         self.outer.stdout.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def run(self, command: str, fails: bool = False) -> str:
-        """What a shell command prints, whose success is asserted, or failure."""
+        """Runs a shell command, asserts that it succeeds (or fails), and returns its output."""
         words = ["nsenter", "--target", self.first, "--mount", "--pid", "--net", "--root", "--wd",
                  "sh", "-c", command]
         log = self.folder / "output"
-        with log.open("w") as file:    # a pipe would stay open with a server that was started
+        with log.open("w") as file:    # a pipe would be held open by a started server
             done = subprocess.run(words, env=ENVIRONMENT, cwd="/", stdin=subprocess.DEVNULL,
                                   stdout=file, stderr=subprocess.STDOUT, timeout=SECONDS,
                                   check=False)
@@ -258,8 +265,7 @@ class Machine:
         return text
 
     def offer(self, *names: str) -> str:
-        """Let apt know these folders of the archive, instead of those that it knew; what it
-        says."""
+        """Configures apt to use only these folders of the archive. Returns apt's output."""
         lines = [f"deb [trusted=yes] file:/archive/{name} ./\n" for name in names]
         lines += [f"deb [trusted=yes] file:{folder} ./\n" for folder in [OWN]
                   if self.inside(folder).exists()]
@@ -267,7 +273,7 @@ class Machine:
         return self.run("apt-get update")
 
     def add(self, *files: Path) -> None:
-        """Put packages into an archive of this machine alone, which `offer` adds to its own."""
+        """Adds packages to the archive inside this machine, which `offer` configures as well."""
         folder = self.inside(OWN)
         folder.mkdir(exist_ok=True)
         for file in files:
@@ -276,27 +282,27 @@ class Machine:
         write_index(folder)
 
     def inside(self, path: str) -> Path:
-        """The place of its file as this machine sees it."""
+        """Returns the host's path of a file in this machine."""
         return Path(f"/proc/{self.first}/root") / path.lstrip("/")
 
     def write(self, path: str, text: str) -> None:
         self.inside(path).write_text(text)
 
     def install(self, file: Path, options: str = "", fails: bool = False) -> str:
-        """Install a package from a file of this machine, by apt."""
+        """Installs a package file with apt."""
         shutil.copy(file, self.inside("/root"))
         return self.apt(f"install --no-install-recommends {options} /root/{file.name}", fails)
 
     def apt(self, words: str, fails: bool = False) -> str:
-        """Run apt-get without questions."""
+        """Runs apt-get non-interactively."""
         return self.run(f"apt-get -y -q --allow-downgrades {words}", fails)
 
     def sql(self, text: str, fails: bool = False) -> str:
-        """What the server answers."""
+        """Runs SQL and returns the output."""
         return self.run(f'mariadb --skip-column-names -e "{text}"', fails).strip()
 
     def server_runs(self) -> bool:
-        """Whether the server answers, now or within a few seconds."""
+        """Returns whether the server answers now or within a few seconds."""
         end = time.monotonic() + 10
         while time.monotonic() < end:
             if "alive" in self.run("mariadb-admin ping 2>&1; true"):
@@ -307,17 +313,17 @@ class Machine:
         return False
 
     def version(self, name: str) -> str:
-        """The installed version of a package; empty without one."""
+        """Returns the installed version of a package, or an empty string."""
         found = self.run(f"dpkg-query -W -f '${{db:Status-Status}} ${{Version}}' {name} "
                          "2>/dev/null; true").split()
         return found[1] if found and found[0] == "installed" else ""
 
     def plugin(self) -> str:
-        """Where the plugin in the server's folder is."""
+        """Returns the target of the plugin's link in the server's folder."""
         return self.run(f"readlink {LINK}; true").strip()
 
     def watch_plugin(self) -> None:
-        """Look from now on, all the time, whether the plugin is there."""
+        """Starts a process that checks continuously whether the plugin exists."""
         self.write("/root/watch.py", "import os, time\nwhile not os.path.exists('/root/end'):\n"
                    f"    if not os.path.exists('{LINK}'):\n"
                    "        open('/root/missing', 'a').write(os.popen('ps -A -o args').read())\n"
@@ -326,25 +332,26 @@ class Machine:
                  "setsid python3 /root/watch.py > /root/watch.log 2>&1 &")
 
     def assert_plugin_was_there(self) -> None:
-        """It was at each moment since `watch_plugin`."""
+        """Asserts that the plugin existed at each check since `watch_plugin`."""
         self.run("touch /root/end")
         self.wait_for("test -e /root/ended")
         assert not self.run("cat /root/watch.log; cat /root/missing 2>/dev/null; true")
 
     def log(self) -> str:
-        """The end of the server's log."""
+        """Returns the end of the server's log."""
         return self.run("tail -n 40 /var/lib/mysql/error.log; true")
 
     def wait_for(self, command: str) -> None:
-        """Wait until a command succeeds."""
+        """Waits until a command succeeds."""
         self.run(f"for i in $(seq 100); do {command} > /dev/null 2>&1 && exit 0; sleep 0.3; done; "
                  "exit 1")
 
 
 def changed(file: Path, target: Path, servers: list, version: str = "", also: str = "",
             breaks: str = "") -> Path:
-    """The engine's package with its plugin for these versions of the server; as `version`, with the
-    file `also`, and with `breaks` among the packages that it breaks."""
+    """Repacks the engine's package with its plugin for these server versions. `version` is the
+    package's new version, `also` an additional file, and `breaks` an additional package in
+    Breaks."""
     root = unpack(file)
     shims = root / package.OWN / "shims"
     plugin = next(shims.glob("*/*")).read_bytes()
@@ -358,7 +365,7 @@ def changed(file: Path, target: Path, servers: list, version: str = "", also: st
         script = root / "DEBIAN/preinst"
         script.write_text(script.read_text().replace(build.workspace_version(), version))
         core = root / package.OWN / "core.o"
-        core.write_bytes(core.read_bytes() + b" ")   # another engine, which is as good
+        core.write_bytes(core.read_bytes() + b" ")   # a different engine that works the same
     if also:
         package.place(root / also, b"", 0o755)
     if breaks:
@@ -368,7 +375,7 @@ def changed(file: Path, target: Path, servers: list, version: str = "", also: st
 
 
 def plain(folder: Path, name: str, version: str, depends: str = "") -> Path:
-    """A package of somebody else's, with nothing in it."""
+    """Builds an empty package that belongs to no other project."""
     root = Path(tempfile.mkdtemp(dir=PLACE))
     root.chmod(0o755)
     needs = f"Depends: {depends}\n" if depends else ""
@@ -379,12 +386,12 @@ def plain(folder: Path, name: str, version: str, depends: str = "") -> Path:
 
 
 def fields(file: Path, *names: str) -> list:
-    """What a package says of itself."""
+    """Returns fields of a package's control file."""
     return [package.output(["dpkg-deb", "-f", str(file), name]) for name in names]
 
 
 def unpack(file: Path) -> Path:
-    """A package's files, with what dpkg is told."""
+    """Unpacks a package's files and control files."""
     root = Path(tempfile.mkdtemp(dir=PLACE))
     root.chmod(0o755)
     subprocess.run(["dpkg-deb", "-R", str(file), str(root)], check=True)
@@ -392,7 +399,7 @@ def unpack(file: Path) -> Path:
 
 
 def pack(root: Path, target: Path) -> Path:
-    """A package of these files, which go."""
+    """Packs these files into a package and deletes them."""
     target.parent.mkdir(parents=True, exist_ok=True)
     subprocess.run(["dpkg-deb", "-Zgzip", "-z1", "-b", str(root), str(target)], check=True,
                    stdout=subprocess.DEVNULL)
@@ -401,7 +408,8 @@ def pack(root: Path, target: Path) -> Path:
 
 
 def with_unknown_feature(control: bytes) -> bytes:
-    """Both copies of the engine's control block as a later engine could write them."""
+    """Sets an unknown feature in both copies of the engine's control block, as a later engine
+    could."""
     copies = []
     for at in (0, COPY_BYTES):
         block = bytearray(control[at:at + COPY_BYTES])

@@ -1,5 +1,5 @@
-"""Upgrades as they happen: apt and dpkg on a machine of their own, with the real packages of the
-server. Each time the tables are there, or the change was refused with its reason."""
+"""Realistic upgrades: apt and dpkg on a separate machine, with the server's real packages. After
+each upgrade, the tables are available, or the upgrade was refused with a reason."""
 
 import shutil
 from pathlib import Path
@@ -19,7 +19,7 @@ ANYWAY = "-o Cheetah::Upgrade=anyway"
 
 @pytest.fixture(scope="module")
 def base():
-    """The machine that all are copies of."""
+    """Builds the machine from which all machines are copied."""
     reason = machines.why_not()
     if reason:
         pytest.skip(f"no machine to upgrade: {reason}")
@@ -32,13 +32,13 @@ def base():
 
 @pytest.fixture(scope="module")
 def ours(base) -> str:
-    """The server's version that there is a plugin for."""
+    """The server version for which there is a plugin."""
     return base[0]
 
 
 @pytest.fixture(scope="module")
 def other(base) -> str:
-    """A version that is on offer without its source."""
+    """An available version without a source."""
     if not base[1]:
         pytest.skip("the archives offer no second version of the server")
     return base[1]
@@ -46,13 +46,13 @@ def other(base) -> str:
 
 @pytest.fixture(scope="module")
 def engine(base, tmp_path_factory):
-    """The engine's package, as `make deb` makes it."""
+    """The engine's package, built like `make deb`."""
     return Path(shutil.copy(package.make()[0], tmp_path_factory.mktemp("engine")))
 
 
 @pytest.fixture
 def machine(base, tmp_path):
-    """A machine with a server that runs."""
+    """A machine with a running server."""
     made = machines.Machine(machines.PLACE / "tmp" / tmp_path.name)
     try:
         made.offer("now")
@@ -65,14 +65,14 @@ def machine(base, tmp_path):
 
 @pytest.fixture
 def shop(machine, engine):
-    """The same with the engine, and a table."""
+    """A machine with the engine and its tables."""
     machine.install(engine)
     create_tables(machine)
     return machine
 
 
 def create_tables(machine) -> None:
-    """A database with a table of each engine."""
+    """Creates a database with one table per engine."""
     machine.sql("CREATE DATABASE shop; USE shop; "
                 "CREATE TABLE item (id INT PRIMARY KEY, name VARCHAR(60), KEY (name)) "
                 "ENGINE=CHEETAH; "
@@ -81,8 +81,8 @@ def create_tables(machine) -> None:
 
 
 def assert_tables(machine, after: str = "") -> None:
-    """The server runs, after a start or a restart, with the tables, and lets no other plugins load
-    than without the engine."""
+    """Asserts that the server runs, after a start or restart if requested, that the tables are
+    intact, and that the server's plugin maturity is the default."""
     if after:
         machine.run(f"service mariadb {after}")
     assert_rows(machine)
@@ -95,13 +95,13 @@ def assert_tables(machine, after: str = "") -> None:
 
 
 def assert_rows(machine) -> None:
-    """The server runs, with the rows."""
+    """Asserts that the server runs and has the rows."""
     assert machine.server_runs(), machine.log()
     assert machine.sql(COUNT) == ROWS
 
 
 def assert_down(machine, reason: str) -> None:
-    """The server does not start, and its log says why."""
+    """Asserts that the server does not start and that its log has the reason."""
     machine.run("service mariadb start", fails=True)
     assert not machine.server_runs()
     assert reason in machine.log()
@@ -133,10 +133,11 @@ def test_a_server_with_a_plugin_in_the_package(shop, engine, ours, tmp_path):
                                      f"install {ENGINE} {CORE} {SERVER}"])
 def test_a_server_and_an_engine_with_its_plugin_in_one_run(
         shop, engine, ours, tmp_path, first, command):
-    """The new engine has no plugin for the old server any more. Whichever apt unpacks first, there
-    is a plugin at each moment, and the server is started by its package when it has its own."""
+    """The new engine has no plugin for the old server. In either order of unpacking, a plugin
+    exists at each moment, and the server's package starts the server once its plugin exists."""
     later = machines.later(ours, "later")
-    breaks = f"{CORE} (<< {later})" if first == CORE else ""    # so that the engine comes after it
+    # This makes apt unpack the engine after the server.
+    breaks = f"{CORE} (<< {later})" if first == CORE else ""
     shop.add(machines.changed(engine, tmp_path / "newer.deb", servers=[later], version="0.9",
                               breaks=breaks))
     shop.offer("now", "later")
@@ -157,9 +158,10 @@ def test_a_server_and_an_engine_with_its_plugin_in_one_run(
 
 @pytest.mark.parametrize("first", [ENGINE, CORE])
 def test_an_engine_that_dpkg_configures_after_the_server(shop, engine, ours, tmp_path, first):
-    """No order of apt's. If the engine is unpacked last, it has set the link by then. If it was
-    unpacked first, the server has the plugin of the old one until the engine is configured. (It
-    would not start with it. This one does, for only its package's version is another.)"""
+    """apt does not choose this order. If the engine is unpacked last, it has set the link by then.
+    If it is unpacked first, the server has the old engine's plugin until the engine is configured.
+    (In general the server would not start with that plugin. Here it does, because only the version
+    of its package differs.)"""
     later = machines.later(ours, "later")
     shutil.copy(machines.changed(engine, tmp_path / "newer.deb", servers=[later], version="0.9"),
                 shop.inside("/root"))
@@ -203,7 +205,7 @@ def test_a_server_without_a_plugin_is_refused(shop, ours, other, command):
     assert shop.version(CORE) == shop.version(SERVER) == ours
     assert_tables(shop)
     shop.run(f"apt-mark hold {CORE} {SERVER}")
-    shop.apt("upgrade")     # all else
+    shop.apt("upgrade")     # all other packages
     assert_tables(shop)
 
 
@@ -216,7 +218,7 @@ def test_without_a_compiler_it_is_refused_too(shop, ours):
 
 
 def test_a_server_without_a_plugin_anyway(shop, ours, other):
-    """Then it does not start, and the way back has the tables."""
+    """The server does not start, and after a downgrade it has its tables."""
     shop.offer("now", "other")
     shop.run(f"apt-get -y -q {ANYWAY} upgrade; true")
     assert shop.version(CORE) == other and shop.plugin() == ""
@@ -228,7 +230,7 @@ def test_a_server_without_a_plugin_anyway(shop, ours, other):
 
 
 def test_dpkg_alone_does_not_ask(shop, ours, other):
-    """It runs no hook of apt: the server does not start, and nothing is lost."""
+    """dpkg runs no apt hook. The server does not start, and nothing is lost."""
     said = shop.run("dpkg -i /archive/other/mariadb-server-core_*.deb "
                     "/archive/other/mariadb-server_*.deb /archive/other/mariadb-client*.deb "
                     "/archive/other/libmariadb3_*.deb /archive/other/mariadb-common_*.deb "
@@ -252,7 +254,7 @@ def test_removal_and_reinstallation(shop, engine):
     assert "the tables stay" in said
     shop.run("service mariadb stop")
     assert_down(shop, "ha_cheetah.so")
-    shop.offer("now")       # apt works without the hook
+    shop.offer("now")       # apt works although the hook is missing
     shop.install(engine)
     assert_tables(shop, after="start")
 
@@ -278,7 +280,7 @@ def test_removal_of_the_server(shop):
 
 
 def test_an_engine_without_a_plugin_for_the_server(shop, engine, ours, tmp_path):
-    """The server goes on with the engine that it has; a first installation is undone."""
+    """The server keeps its previous engine. A first installation is undone."""
     newer = machines.changed(engine, tmp_path / "newer.deb", version="0.9", servers=[ours + ".9"])
     shop.offer("later")     # without a source
     assert "keeps the previous engine" in shop.install(newer)
@@ -288,8 +290,8 @@ def test_an_engine_without_a_plugin_for_the_server(shop, engine, ours, tmp_path)
 
 @pytest.mark.parametrize("has_plugin", [True, False], ids=["with", "without"])
 def test_a_server_that_starts_in_the_middle_of_an_upgrade(shop, engine, ours, tmp_path, has_plugin):
-    """Between dpkg's two steps, and while a plugin is built in vain: it has a plugin at each
-    moment."""
+    """The server restarts between dpkg's unpack and configure steps, and also while the build of a
+    plugin fails. A plugin exists at each moment."""
     servers = [ours if has_plugin else ours + ".9"]
     newer = machines.changed(engine, tmp_path / "newer.deb", version="0.9", servers=servers)
     shutil.copy(newer, shop.inside("/root"))
@@ -313,7 +315,7 @@ def test_an_upgrade_of_the_engine_that_dpkg_gives_up(shop, engine, ours, tmp_pat
     newer = machines.changed(engine, tmp_path / "newer.deb", version="0.9", servers=[ours + ".9"],
                              also="" if "kept" in reason else "usr/sbin/mariadbd")
     if "kept" in reason:
-        shop.write("/usr/lib/cheetah/built", "")    # where it would be
+        shop.write("/usr/lib/cheetah/built", "")    # a file in the place of the folder
     shutil.copy(newer, shop.inside("/root"))
     shop.watch_plugin()
     said = shop.run("dpkg -i /root/newer.deb", fails=True)
@@ -337,7 +339,8 @@ def test_a_first_installation_without_a_plugin(machine, engine, other):
 
 
 def test_an_older_engine(shop, engine, ours, tmp_path):
-    """It has the tables; those in a format that it does not know it leaves alone."""
+    """An older engine can use the tables. If a later engine has added an unknown feature, the older
+    engine does not start and changes nothing."""
     older = machines.changed(engine, tmp_path / "older.deb", servers=[ours], version="0.0.9")
     said = shop.install(older)
     assert "0.0.9 is older than" in said
@@ -354,8 +357,8 @@ def test_an_older_engine(shop, engine, ours, tmp_path):
 
 
 def test_a_container(machine, engine, tmp_path):
-    """Its start makes a database, and finds it again; without a setting for the password, it says
-    so."""
+    """The start script creates a database and reuses it on the next start. Without a password
+    setting it fails and names the setting."""
     machine.install(engine)
     machine.run("service mariadb stop; rm -rf /var/lib/mysql/*")
     script = package.PACKAGING / "container-start"
@@ -371,15 +374,16 @@ def test_a_container(machine, engine, tmp_path):
     assert machine.run("grep -c 'ready for connections' /var/lib/mysql/error.log").strip() == "2"
 
 
-# Other packages with security updates. The last needs so many that unattended-upgrades comes to it
-# after the server: it takes first what needs least.
+# Other packages with security updates. unattended-upgrades starts with the packages that have the
+# fewest dependencies. The last package has so many dependencies that it is upgraded after the
+# server.
 PARTS = [f"zz-part-{number}" for number in range(15)]
 
 
 @pytest.fixture
 def unattended(shop, tmp_path):
-    """The shop with unattended-upgrades, as Debian sets it, and with older versions of other
-    packages."""
+    """The shop with unattended-upgrades in Debian's default configuration, and with outdated
+    versions of other packages."""
     missing = machines.ARCHIVE / "unattended/missing"
     if missing.exists():
         pytest.skip(f"unattended-upgrades cannot be had: {missing.read_text()}")
@@ -393,21 +397,21 @@ def unattended(shop, tmp_path):
 
 
 def others(folder: Path, version: str) -> list:
-    """Packages of nobody's."""
+    """Returns test packages that depend on neither the server nor the engine."""
     needs = ", ".join(f"{name} (>= {version})" for name in PARTS)
     return [machines.plain(folder, name, version) for name in ["aa-tool", *PARTS]] + \
         [machines.plain(folder, "zz-tool", version, depends=needs)]
 
 
 def run_unattended(machine, options: str = "", fails: bool = False) -> str:
-    """Run it as its timer would; its log."""
+    """Runs unattended-upgrade like its timer, and returns its log."""
     log = "/var/log/unattended-upgrades/unattended-upgrades.log"
     machine.run(f"rm -f {log}; unattended-upgrade {options}", fails)
     return machine.run(f"cat {log}")
 
 
 def versions_of_others(machine) -> list:
-    """The versions of one that needs no other, and of one that needs many."""
+    """Returns the versions of a package without dependencies and of a package with many."""
     return [machine.version("aa-tool"), machine.version("zz-tool")]
 
 
@@ -440,7 +444,8 @@ def test_unattended_upgrades_take_a_server_that_a_plugin_is_built_for(unattended
 @pytest.mark.parametrize("options", ["", "--no-minimal-upgrade-steps"])
 def test_unattended_upgrades_leave_a_server_without_a_plugin_alone(
         unattended, engine, ours, tmp_path, options):
-    """All else is upgraded, and the logs say so. When there is a plugin, the server is, too."""
+    """All other packages are upgraded, and the logs say so. Once there is a plugin, the server is
+    upgraded, too."""
     later = machines.later(ours, "later")
     said = unattended.offer("later")
     assert f"unattended-upgrades leaves {CORE} {later} alone: there is no plugin for it" in said
@@ -465,8 +470,8 @@ def test_unattended_upgrades_leave_a_server_without_a_plugin_alone(
 
 
 def test_unattended_upgrades_that_have_not_been_told_are_refused(unattended, ours):
-    """As when the plugin went after apt's update. What comes after the server waits for the next
-    day."""
+    """This happens if the plugin disappears after apt's update. Packages that follow the server are
+    upgraded the next day."""
     unattended.offer("later")
     unattended.run(f"rm {TOLD}")
     log = run_unattended(unattended, fails=True)
@@ -474,7 +479,8 @@ def test_unattended_upgrades_that_have_not_been_told_are_refused(unattended, our
     log_of_dpkg = "/var/log/unattended-upgrades/unattended-upgrades-dpkg.log"
     assert "this run of apt is refused" in unattended.run(f"cat {log_of_dpkg}")
     assert unattended.version(CORE) == ours
-    assert unattended.version("zz-tool") == "1"    # aa-tool may come before the server, or after it
+    # aa-tool may be upgraded before or after the server.
+    assert unattended.version("zz-tool") == "1"
     assert_tables(unattended)
     unattended.run("apt-get update")
     assert "ERROR" not in run_unattended(unattended)

@@ -1,5 +1,5 @@
-"""Settings for Django's own tests. They are given the socket of a server, and where the outcome is
-to be written."""
+"""Settings for Django's own tests. The server's socket and the path of the outcome file are read
+from the environment."""
 
 import json
 import os
@@ -22,10 +22,10 @@ INSTALLED_APPS = []
 
 
 class Runner(DiscoverRunner):
-    """Writes which tests failed, and which were skipped."""
+    """Records which tests failed and which were skipped."""
 
     def run_suite(self, suite, **kwargs):
-        """Run it, and write what came of it."""
+        """Runs the suite and writes the outcome to a file."""
         result = super().run_suite(suite, **kwargs)
         outcome = {"run": result.testsRun}
         for kind in ("failures", "errors", "skipped", "expectedFailures"):

@@ -1,5 +1,5 @@
-"""Uses Peewee: models with relations, transactions, upserts, full text, migrations of a table.
-Prints what it found, as JSON."""
+"""Uses Peewee for models with relations, transactions, upserts, full-text search and table
+migrations. Prints the results as JSON."""
 
 import datetime
 import json
@@ -23,7 +23,7 @@ class User(Base):
 
 
 class Note(Base):
-    """What is written; an answer refers to another."""
+    """A note, which may answer another note."""
     user = peewee.ForeignKeyField(User, backref="notes", on_delete="CASCADE")
     answers = peewee.ForeignKeyField("self", null=True, backref="answered", on_delete="SET NULL")
     text = peewee.TextField()
@@ -38,7 +38,7 @@ class Tag(Base):
 
 
 class NoteTag(Base):
-    """Which words a note has."""
+    """Assigns a tag to a note."""
     note = peewee.ForeignKeyField(Note, on_delete="CASCADE")
     tag = peewee.ForeignKeyField(Tag, on_delete="RESTRICT")
 
@@ -50,7 +50,7 @@ MODELS = [User, Note, Tag, NoteTag]
 
 
 def error(work) -> str:
-    """The class and number of the error that `work` ends with."""
+    """Runs `work` and returns the class and number of its database error, or an empty string."""
     try:
         with database.atomic():
             work()

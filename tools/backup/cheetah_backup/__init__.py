@@ -1,1 +1,1 @@
-"""What `cheetah-backup` is made of."""
+"""The modules of `cheetah-backup`."""

@@ -1,10 +1,10 @@
-"""A clone of the running server: a data folder on its machine, in which a replica can start.
+"""Clones the running server into a data folder on its machine, in which a replica can start.
 
-It is a backup that is restored on the way. Data files are written once and never changed, so the
-clone has them as links. Whatever a server writes to again is the clone's own.
+The clone is a backup and a restore in one pass. Data files are written once and never changed, so
+the clone holds them as links. Files that a server writes to again belong to the clone alone.
 
-The engine's manifest comes first and its file CONTROL last, when all else is in its place: with the
-one and without the other the engine refuses to start.
+The engine's manifest is placed first. Its file CONTROL is placed last, after all other files. While
+the manifest exists without CONTROL, the engine refuses to start.
 """
 
 import datetime
@@ -22,12 +22,12 @@ from .make import emptied_after_failure, make_empty, pinned
 from .rest import put_into_place
 from .server import Server
 
-WORK = "#cheetah-clone"            # in the data folder, until all is in its place
-STATEMENTS = "cheetah-clone.sql"   # there: how the replica goes on
+WORK = "#cheetah-clone"            # in the data folder, until all files are in place
+STATEMENTS = "cheetah-clone.sql"   # in the data folder: statements that start replication
 
 
 def clone(options) -> None:
-    """The command."""
+    """Runs the command `clone`."""
     started, made = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
     data = Path(options.data_dir).resolve()
     was_there = make_empty(data)
@@ -46,8 +46,8 @@ def clone(options) -> None:
                        f"--target-dir={work / 'server'}")
         statements = how_to_go_on(address, position[2])
         write_durably(data / STATEMENTS, head + statements)
-        copying.give_to(owner, data)   # files that are the server's, too, are its owner's already
-        os.sync()   # owners, and what an option file puts elsewhere
+        copying.give_to(owner, data)   # files shared with the server have this owner already
+        os.sync()   # for owners, and for files that an option file places elsewhere
         copying.sync_tree(data)
         (work / snapshot.CONTROL).rename(data / "#cheetah" / snapshot.CONTROL)
         shutil.rmtree(work)
@@ -60,7 +60,7 @@ def clone(options) -> None:
 
 
 def write_durably(path: Path, words: str) -> None:
-    """A new file; its name is made durable with its folder."""
+    """Creates a file and syncs its content. Its name becomes durable when its folder is synced."""
     with open(path, "x", encoding="utf-8") as file:
         file.write(words)
         file.flush()
@@ -68,7 +68,7 @@ def write_durably(path: Path, words: str) -> None:
 
 
 def check(server: Server) -> None:
-    """Failure when nothing can be a replica of the server."""
+    """Raises Failure if the server cannot have replicas."""
     if not server.writes_binlog():
         raise Failure("the server writes no binary log (log_bin is OFF), so no replica could go on "
                       "from a clone: start it with log_bin, or take a backup with `full`")
@@ -79,14 +79,15 @@ def check(server: Server) -> None:
 
 
 class Data:
-    """The data folder, to which files of a snapshot go. The snapshot is nobody else's."""
+    """The data folder to which the files of a snapshot are moved. Only the clone uses the
+    snapshot."""
 
     def __init__(self, folder: Path, owner, copies: bool):
         self.folder, self.owner, self.copies = folder, owner, copies
         self.shared_bytes = 0
 
     def take(self, source: Path, target: Path, pace: copying.Pace) -> None:
-        """Have the file at `target`: itself, a clone of it, or a copy."""
+        """Creates the file at `target` by a move, a clone or a copy."""
         target.parent.mkdir(mode=copying.FOLDER_MODE, parents=True, exist_ok=True)
         there = source.stat()
         if self.may_move(there) and move(source, target):
@@ -100,14 +101,14 @@ class Data:
         self.shared_bytes += there.st_size if is_shared else 0
 
     def may_move(self, there) -> bool:
-        """Whether the file itself can be the clone's. One with a second name is the server's, too,
-        and cannot have another owner."""
+        """Returns whether the file itself can be moved to the clone. A file with a second name is
+        shared with the server, so its owner cannot be changed."""
         of_owner = (there.st_uid, there.st_gid) == (self.owner.st_uid, self.owner.st_gid)
         return there.st_nlink == 1 or (of_owner and not self.copies)
 
 
 def move(source: Path, target: Path) -> bool:
-    """Rename a file; False where it would be on another file system."""
+    """Renames a file. Returns False if the target is on another file system."""
     try:
         source.rename(target)
     except OSError as failure:
@@ -118,7 +119,7 @@ def move(source: Path, target: Path) -> bool:
 
 
 def take_engine(options, folder: Path, manifest, data: Data) -> None:
-    """Take the engine's files into the data folder: its manifest first; CONTROL waits in
+    """Moves the engine's files to the data folder, the manifest first. CONTROL is kept in
     `WORK`."""
     total = snapshot.size_of(folder, manifest)
     progress = Progress("Cheetah's files", total)
@@ -130,9 +131,9 @@ def take_engine(options, folder: Path, manifest, data: Data) -> None:
 
 
 def how_to_go_on(address: list, gtid: str) -> str:
-    """The statements that make a server on the clone a replica."""
+    """Returns the statements that make a server on the clone a replica."""
     host, port = address
-    at = f"MASTER_PORT = {port}, " if port != "0" else ""   # 0: it has no network now
+    at = f"MASTER_PORT = {port}, " if port != "0" else ""   # 0: networking is disabled now
     return (f"SET GLOBAL gtid_slave_pos = {quoted(gtid)};\n"
             f"CHANGE MASTER TO MASTER_HOST = {quoted(host)}, {at}MASTER_USE_GTID = slave_pos;\n"
             "-- The account follows: CHANGE MASTER TO MASTER_USER = .., MASTER_PASSWORD = ..;\n"
@@ -140,5 +141,5 @@ def how_to_go_on(address: list, gtid: str) -> str:
 
 
 def quoted(word: str) -> str:
-    """A string as SQL. Names of hosts and GTIDs have nothing to be escaped."""
+    """Returns a string as SQL. Host names and GTIDs need no escaping."""
     return f"'{word}'" if word.isascii() and "'" not in word and "\\" not in word else text(word)

@@ -1,4 +1,4 @@
-"""Copying files: how fast, with a digest, into a folder or into a stream."""
+"""Copies files at a limited rate and with a digest, into a folder or a stream."""
 
 import ctypes
 import errno
@@ -12,35 +12,35 @@ from pathlib import Path
 from . import record
 
 CHUNK_BYTES = 1 << 20
-# How much of a copy may wait to be written to the disk. The syncs of others wait for it, such as
-# those of the server's logs, and so commits do.
+# The maximum number of bytes of a copy that are not yet synced. Other syncs, such as those of the
+# server's logs, wait until these bytes are written, and delay commits.
 UNSYNCED_BYTES_MAX = 4 << 20
 FOLDER_MODE, FILE_MODE = 0o750, 0o640
-# Why a file cannot have a second name: another file system, or one without links.
+# Errors if a file cannot have a second name: another file system, or one without links.
 NO_LINKS = {errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK}
-# Why files cannot share their bytes: another file system, or one that does not share.
+# Errors if files cannot share their blocks: another file system, or one without reflinks.
 NO_CLONES = {*NO_LINKS, errno.EINVAL, errno.ENOTTY, errno.ENOSYS}
-# Why a file cannot be written out in steps: the system, or the file system, does not do that.
+# Errors if the system or the file system cannot write out a file in steps.
 NO_STEPS = {errno.ENOSYS, errno.EINVAL, errno.ESPIPE, errno.EOPNOTSUPP}
-FICLONE = 0x40049409   # of linux/fs.h
-WRITE_AND_WAIT = 7     # of sync_file_range(2): what is on its way, what is not yet, and its end
+FICLONE = 0x40049409   # from linux/fs.h
+WRITE_AND_WAIT = 7     # flags of sync_file_range(2): wait before, write, wait after
 
 
 class Pace:
-    """At most so many bytes a second (None: as fast as it goes), with a progress that is shown."""
+    """Limits a copy to `rate` bytes a second (None: no limit) and shows its progress."""
 
     def __init__(self, rate, progress=None):
         self.rate, self.progress = rate, progress
         self.done, self.due = 0, time.monotonic()
 
     def skipped(self, count: int) -> None:
-        """So many bytes more, which nobody has read."""
+        """Counts bytes that were not read."""
         self.done += count
         if self.progress:
             self.progress.show(min(self.done / max(self.progress.total, 1), 1.0))
 
     def moved(self, count: int) -> None:
-        """So many bytes more; waits until that was not too fast."""
+        """Counts bytes that were read, and sleeps if the rate is exceeded."""
         self.skipped(count)
         if self.rate:
             now = time.monotonic()
@@ -49,25 +49,26 @@ class Pace:
 
 
 class Reader(io.RawIOBase):
-    """A file that is read once, with the digest of what was read."""
+    """A file that is read once, and the digest of the bytes read."""
 
     def __init__(self, source: Path, pace: Pace):
         super().__init__()
         self._file, self._pace, self.hash = open(source, "rb", buffering=0), pace, record.hasher()
 
     def readinto(self, buffer) -> int:
-        """As every file."""
+        """Reads into the buffer."""
         count = self._file.readinto(buffer)
         self.hash.update(memoryview(buffer)[:count])
         self._pace.moved(count)
         return count
 
     def readable(self) -> bool:
-        """As every file."""
+        """Returns True."""
         return True
 
     def close(self) -> None:
-        """Its pages leave the system's cache: nobody reads them soon."""
+        """Closes the file and drops its pages from the page cache, because they are not read again
+        soon."""
         if not self.closed:
             os.posix_fadvise(self._file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             self._file.close()
@@ -75,7 +76,7 @@ class Reader(io.RawIOBase):
 
 
 def digest_of(source: Path, pace: Pace) -> str:
-    """The digest of a file."""
+    """Returns the digest of a file."""
     buffer = bytearray(CHUNK_BYTES)
     with Reader(source, pace) as reader:
         while reader.readinto(buffer):
@@ -84,7 +85,7 @@ def digest_of(source: Path, pace: Pace) -> str:
 
 
 def copy(source: Path, target: Path, pace: Pace) -> str:
-    """Copy a file, durably, to where none is; its digest."""
+    """Copies a file to a new file, syncs that file, and returns the digest."""
     buffer, unsynced = bytearray(CHUNK_BYTES), 0
     with Reader(source, pace) as reader, open(target, "xb", buffering=0, opener=opener) as writer:
         while count := reader.readinto(buffer):
@@ -100,8 +101,8 @@ def copy(source: Path, target: Path, pace: Pace) -> str:
 
 
 def clone(source: Path, target: Path) -> bool:
-    """Make a new file that shares the bytes of another until one is written to; False where that
-    cannot be."""
+    """Creates a file that shares the blocks of another file until one of them is written to.
+    Returns False if the file system cannot do so."""
     with open(source, "rb") as reader, open(target, "xb", opener=opener) as writer:
         try:
             fcntl.ioctl(writer.fileno(), FICLONE, reader.fileno())
@@ -116,16 +117,16 @@ def clone(source: Path, target: Path) -> bool:
 
 
 def sync_file(place: Path) -> None:
-    """Make the bytes of a file durable that another program has written."""
+    """Syncs the content of a file that another program wrote."""
     with open(place, "rb") as file:
         write_out(file)
         os.fsync(file.fileno())
 
 
 def write_out(file) -> None:
-    """Have a file written to the disk in small steps, so that little of it waits at any time. An
-    error of the disk is told here: the sync that follows does not tell it again. Where steps cannot
-    be, that sync writes all."""
+    """Writes a file to the disk in small steps, so that few dirty bytes are pending at any time.
+    Disk errors are raised here, because the next sync does not report them again. If the system
+    cannot write in steps, the next sync writes everything."""
     write_range = ctypes.CDLL(None, use_errno=True).sync_file_range
     for first in range(0, os.fstat(file.fileno()).st_size, UNSYNCED_BYTES_MAX):
         if write_range(file.fileno(), ctypes.c_int64(first), ctypes.c_int64(UNSYNCED_BYTES_MAX),
@@ -137,12 +138,12 @@ def write_out(file) -> None:
 
 
 def opener(path, flags) -> int:
-    """For new files."""
+    """Opens a new file with the mode of backup files."""
     return os.open(path, flags, FILE_MODE)
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
+    """Makes the names in a folder durable."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -151,20 +152,21 @@ def sync_folder(folder: Path) -> None:
 
 
 def sync_tree(folder: Path) -> None:
-    """Make the names in a folder and all below durable."""
+    """Makes the names in a folder and its subfolders durable."""
     for place, _, _ in os.walk(folder):
         sync_folder(Path(place))
 
 
 def sync_files(top: Path) -> None:
-    """Make the bytes of a file durable, or of all files in a folder and below."""
+    """Syncs the content of a file, or of all files in a folder and its subfolders."""
     for place in [top, *top.rglob("*")]:
         if place.is_file():
             sync_file(place)
 
 
 def give_to(owner, folder: Path) -> bool:
-    """A folder and all below belong to that owner; False where only root could do it."""
+    """Changes the owner of a folder and everything in it. Returns False if the process is not
+    root."""
     if os.geteuid() != 0:
         return False
     for place, folders, names in os.walk(folder):
@@ -174,20 +176,21 @@ def give_to(owner, folder: Path) -> bool:
 
 
 class Folder:
-    """A backup that is being written as a folder."""
+    """A backup that is written as a folder."""
 
     def __init__(self, root: Path):
         self.root = root
 
     def take(self, path: str, source: Path, pace: Pace) -> str:
-        """Copy a file to `path`; its digest."""
+        """Copies a file to `path` and returns its digest."""
         target = self.root / path
         target.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         return copy(source, target, pace)
 
     def link(self, path: str, other: Path) -> bool:
-        """Give a file of another backup a second name; False where that cannot be. Syncs it before:
-        that backup may have been copied to its place without a sync."""
+        """Creates a hard link to a file of another backup. Returns False if the file system cannot
+        do so. Syncs the file first, because the other backup may have been copied there without a
+        sync."""
         sync_file(other)
         target = self.root / path
         target.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
@@ -200,7 +203,7 @@ class Folder:
         return True
 
     def finish(self, data: bytes) -> None:
-        """Write the record, when all else is durable."""
+        """Writes the record after all other files are durable."""
         sync_tree(self.root)
         place = self.root / record.NAME
         with open(place, "xb", opener=opener) as file:
@@ -211,23 +214,23 @@ class Folder:
 
 
 class Stream:
-    """A backup that is being written as a tar archive."""
+    """A backup that is written as a tar archive."""
 
     def __init__(self, file):
         self._tar = tarfile.open(fileobj=file, mode="w|", format=tarfile.PAX_FORMAT)
 
     def take(self, path: str, source: Path, pace: Pace) -> str:
-        """As that of a folder."""
+        """Adds a file to the archive as `path` and returns its digest."""
         with Reader(source, pace) as reader:
             self._add(path, source.stat().st_size, io.BufferedReader(reader, CHUNK_BYTES))
             return reader.hash.hexdigest()
 
     def link(self, _path: str, _other: Path) -> bool:
-        """An archive has all files."""
+        """Returns False, because an archive contains all files."""
         return False
 
     def finish(self, data: bytes) -> None:
-        """The record comes last."""
+        """Writes the record, which is the last file of the archive."""
         self._add(record.NAME, len(data), io.BytesIO(data))
         self._tar.close()
 

@@ -1,12 +1,14 @@
-"""Runs mariadb-backup, and listens so that commits wait less while it blocks them.
+"""Runs mariadb-backup and reads its output such that it blocks commits for a shorter time.
 
-Near the end it blocks commits, and stops its thread that copies InnoDB's log: it wakes the thread,
-says so, and looks whether the thread has ended. If not, it sleeps for 200 ms, with commits blocked.
-The thread needs some milliseconds, so that was two backups in three. Here its words go through a
-pipe that keeps messages apart, and at that place holds a single one. The message before is taken a
-little late. So it waits at its words, and the thread has the time.
+Near its end, mariadb-backup blocks commits and stops its thread that copies InnoDB's log: it wakes
+the thread, prints a message, and checks whether the thread has ended. If not, it sleeps for 200 ms
+while commits are blocked. The thread needs some milliseconds to end, so two of three backups slept.
+Here the output goes through a pipe in packet mode, which at this point has room for a single
+message. The previous message is read with a short delay, so mariadb-backup waits in its write and
+the thread has time to end.
 
-Nothing but time depends on its wording. Source: pipe(7), packet mode and capacity.
+If the wording of a message changes, only this saving of time is lost. Source: pipe(7), packet mode
+and capacity.
 """
 
 import contextlib
@@ -17,14 +19,15 @@ import subprocess
 import time
 
 MESSAGE_BYTES_MAX = 1 << 16
-# What it says when commits are blocked, and before the last message that comes before the place.
+# The message after commits are blocked, and the second-to-last message before the program wakes the
+# thread.
 BLOCKED, NEAR = b"Acquired locks for BACKUP STAGE BLOCK_COMMIT", b"Flushed Logs"
 HELD_SECONDS = 0.02
 
 
 def run(command: list, environment: dict) -> tuple:
-    """Run the program to its end; its status, and what it said on both of its outputs. `OSError`
-    where it cannot be started."""
+    """Runs the program to its end. Returns its status and its output on both streams. Raises
+    `OSError` if the program cannot be started."""
     read_end, write_end = os.pipe2(os.O_DIRECT | os.O_CLOEXEC)
     with open(read_end, "rb", buffering=0) as heard:
         try:
@@ -42,7 +45,7 @@ def run(command: list, environment: dict) -> tuple:
 
 
 def messages(heard):
-    """Its messages, one by one."""
+    """Yields the program's messages one by one."""
     usual_bytes = fcntl.fcntl(heard, fcntl.F_GETPIPE_SZ)
     is_blocked = False
     while message := heard.read(MESSAGE_BYTES_MAX):
@@ -58,6 +61,7 @@ def messages(heard):
 
 
 def set_capacity(pipe, capacity_bytes: int) -> None:
-    """How much the pipe holds. It stays as it is while messages are in the way."""
+    """Sets the pipe's capacity. The capacity is unchanged if the unread messages do not fit in
+    it."""
     with contextlib.suppress(OSError):
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, capacity_bytes)

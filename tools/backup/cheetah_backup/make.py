@@ -1,8 +1,9 @@
-"""Making a backup: mariadb-backup for the rest of the server, the engine's part beside it.
+"""Makes a backup: mariadb-backup copies the other engines' files, and this program the engine's.
 
-mariadb-backup blocks commits, notes where the binary log is, and releases them; at that moment the
-engine pins its state. It is written afterwards, by links, so that it takes no time and no space,
-and copied from there while the server works on.
+mariadb-backup blocks commits, notes the position of the binary log, and releases commits. At that
+moment the engine pins its state. After mariadb-backup ends, the server writes this state as a
+snapshot of links, which takes almost no time and space. The snapshot is then copied while the
+server works.
 """
 
 import contextlib
@@ -18,25 +19,25 @@ from .record import CHEETAH, SERVER, File, Record
 from .rest import prepare
 from .server import MisreadLog, Server, mariadb_backup
 
-# While mariadb-backup blocks commits, it waits for its own thread that copies InnoDB's log, which
-# looks once in so many milliseconds: 1000 unless told otherwise.
+# While mariadb-backup blocks commits, it waits for its thread that copies InnoDB's log. The thread
+# checks the log at this interval in milliseconds; the default is 1000.
 LOG_COPY_INTERVAL = "--log-copy-interval=10"
 POSITIONS = ("xtrabackup_binlog_info", "mariadb_backup_binlog_info")
 
 
 def full(options) -> None:
-    """The command."""
+    """Runs the command `full`."""
     to_folder(options, "full", None)
 
 
 def incremental(options) -> None:
-    """The command."""
+    """Runs the command `incremental`."""
     base = Path(options.base).resolve()
     to_folder(options, "incremental", Base(base, record.read(base)))
 
 
 def stream(options) -> None:
-    """The command."""
+    """Runs the command `stream`."""
     work = Path(options.work).resolve()
     check_empty(work)
     with Server(options) as server:
@@ -48,17 +49,18 @@ def stream(options) -> None:
 
 
 def to_folder(options, kind: str, base) -> None:
-    """A backup in a folder that is new or empty; after a failure nothing is left in it."""
+    """Makes a backup in a new or empty folder. After a failure the folder is left empty or is
+    removed."""
     target = Path(options.target).resolve()
     check_empty(target)
-    with Server(options) as server:   # with its lock: no other cheetah-backup is at work
+    with Server(options) as server:   # takes the lock, so no other cheetah-backup runs
         was_there = make_empty(target)
         with emptied_after_failure(target, was_there):
             Making(options, target, copying.Folder(target)).run(server, kind, base)
 
 
 def make_empty(folder: Path) -> bool:
-    """See to it that the folder is there, durably, and empty. Whether it was there."""
+    """Ensures that the folder exists durably and is empty. Returns whether it existed before."""
     check_empty(folder)
     was_there = folder.is_dir()
     if not was_there:
@@ -68,7 +70,7 @@ def make_empty(folder: Path) -> bool:
 
 
 def check_empty(folder: Path) -> None:
-    """Failure unless the folder is empty, or can be made."""
+    """Raises Failure unless the folder is empty or can be created."""
     if folder.is_dir():
         if any(folder.iterdir()):
             raise Failure(f"{folder} is not empty: name a folder that is new or empty")
@@ -80,11 +82,11 @@ def check_empty(folder: Path) -> None:
 
 @contextlib.contextmanager
 def emptied_after_failure(folder: Path, was_there: bool):
-    """Leave the folder as it was found, unless all goes well."""
+    """Restores the folder's original state if the block fails."""
     try:
         yield
     except BaseException:
-        # The first failure is the one to tell.
+        # Report the first failure, not errors of the cleanup.
         for place in [*folder.iterdir()] if folder.is_dir() else []:
             if place.is_dir():
                 shutil.rmtree(place, ignore_errors=True)
@@ -98,15 +100,16 @@ def emptied_after_failure(folder: Path, was_there: bool):
 
 
 class Base:
-    """The backup before, whose files need not be copied again."""
+    """The previous backup, whose unchanged files can be linked instead of copied."""
 
     def __init__(self, folder: Path, found: Record):
         self.folder = folder
         self.files = {file.path: file for file in found.files}
 
     def same(self, path: str, source: Path, pace) -> str:
-        """The digest of the file of that path, if it has the bytes of `source`; "" otherwise. Only
-        a file that is not the very one of that time is read."""
+        """Returns the digest of the previous backup's file at that path if it has the same content
+        as `source`, or "". The content is read only if the inode or the modification time
+        differs."""
         there, found = source.stat(), self.files.get(path)
         place = self.folder / path
         if not found or found.bytes != there.st_size or not is_of_length(place, found.bytes):
@@ -118,7 +121,7 @@ class Base:
 
 
 def is_of_length(place: Path, count: int) -> bool:
-    """Whether there is a file of that length."""
+    """Returns whether the file exists with that length."""
     try:
         return place.stat().st_size == count
     except FileNotFoundError:
@@ -126,14 +129,14 @@ def is_of_length(place: Path, count: int) -> bool:
 
 
 class Making:
-    """One run. `work`: where mariadb-backup writes to, in the folder SERVER."""
+    """One backup run. mariadb-backup writes to the folder SERVER in `work`."""
 
     def __init__(self, options, work: Path, target):
         self.options, self.work, self.target = options, work, target
         self.files, self.linked_bytes = [], 0
 
     def run(self, server, kind: str, base) -> None:
-        """Make it; the record is written last."""
+        """Makes the backup. The record is written last."""
         started = datetime.datetime.now(datetime.timezone.utc)
         rest = self.work / SERVER
         with pinned(self.options, server, rest) as (folder, manifest, position):
@@ -147,7 +150,8 @@ class Making:
         tell_position(made)
 
     def take_engine(self, folder: Path, manifest, base) -> None:
-        """The files of the snapshot, which go from there one by one."""
+        """Adds the files of the snapshot, deleting each one from the snapshot after it is
+        copied."""
         total = snapshot.size_of(folder, manifest)
         progress = Progress("Cheetah's files", total)
         pace = copying.Pace(self.options.rate, progress)
@@ -157,7 +161,7 @@ class Making:
         progress.end(size(total))
 
     def add(self, path: str, source: Path, base, pace) -> None:
-        """Take one file, as a link into the backup before where that has it."""
+        """Adds one file, as a link to the previous backup if it has the same file."""
         there = source.stat()
         digest = base.same(path, source, pace) if base else ""
         if digest and self.target.link(path, base.folder / path):
@@ -167,8 +171,8 @@ class Making:
         self.files.append(File(path, there.st_size, digest, there.st_ino, there.st_mtime_ns))
 
     def take_rest(self, rest: Path) -> None:
-        """The files of mariadb-backup, which are there already when the target is a folder, but not
-        durably."""
+        """Adds mariadb-backup's files. If the target is a folder, the files are already in place
+        but not durable."""
         places = sorted(place for place in rest.rglob("*") if place.is_file())
         total = sum(place.stat().st_size for place in places)
         progress = Progress("the other engines' files", total)
@@ -187,12 +191,13 @@ class Making:
 
 @contextlib.contextmanager
 def pinned(options, server: Server, rest: Path):
-    """Run mariadb-backup into `rest`, and make that ready. Gives the engine's snapshot of the very
-    same moment, which goes at the end: its folder, its manifest, and the position of the binary
-    log.
+    """Runs mariadb-backup into `rest` and prepares the result. Yields the engine's snapshot of the
+    same moment: its folder, its manifest, and the position of the binary log. The snapshot is
+    deleted at the end.
 
-    mariadb-backup may misread InnoDB's log while the server writes it: the more often it looks, the
-    more often it does. Then all that is done once more, with a look once a second."""
+    mariadb-backup may misread InnoDB's log while the server writes to it, and more often with a
+    short interval. In this case, a second attempt checks the log only once a second.
+    """
     with contextlib.ExitStack() as stack:
         try:
             found = stack.enter_context(attempt(options, server, rest, LOG_COPY_INTERVAL))
@@ -206,7 +211,7 @@ def pinned(options, server: Server, rest: Path):
 
 @contextlib.contextmanager
 def attempt(options, server: Server, rest: Path, *words):
-    """One attempt of `pinned`; `words`: more for mariadb-backup."""
+    """Makes one attempt for `pinned`. `words` are extra arguments for mariadb-backup."""
     begun, count_before = server.time(), stages.count(server)
     with replication.paused(server), server.announced():
         mariadb_backup(options, "the other engines", "--backup", f"--target-dir={rest}", *words,
@@ -225,8 +230,8 @@ def attempt(options, server: Server, rest: Path, *words):
 
 
 def check_withdrawn(manifest) -> None:
-    """Failure when transactions were prepared while commits were blocked: InnoDB's part may have
-    them so, and a server does not start on that."""
+    """Raises Failure if transactions were prepared while commits were blocked. InnoDB's part of the
+    backup may contain them as prepared, and a server does not start from such a backup."""
     if manifest.withdrawn:
         raise Failure(f"{manifest.withdrawn} transactions were prepared, and waited, when "
                       "mariadb-backup blocked commits, so a server might not start from the "
@@ -235,8 +240,8 @@ def check_withdrawn(manifest) -> None:
 
 
 def check_position(manifest, rest: Path, begun: str) -> list:
-    """File, position and GTID of the binary log ("" where there is none). Failure when the snapshot
-    is not that of this run."""
+    """Returns the file, position and GTID of the binary log ("" without a binary log). Raises
+    Failure if the snapshot does not belong to this run."""
     notes = manifest.notes
     if notes.get("by") != "backup" or notes.get("pinned", "") < begun:
         raise Failure("the state that was pinned for this backup is gone: it was older than "
@@ -255,8 +260,9 @@ def check_position(manifest, rest: Path, begun: str) -> list:
 
 
 def later_gtids(*positions: str) -> str:
-    """Of each domain the later GTID. mariadb-backup notes what the server has applied as a replica
-    or written itself; what was executed from another server's log is in the binary log alone."""
+    """Returns the latest GTID of each domain. mariadb-backup notes what the server applied as a
+    replica or wrote itself. Transactions executed from another server's binary log are only in the
+    binary log."""
     gtids = (one.strip() for position in positions for one in position.split(",") if one.strip())
     latest = {}
     for gtid in gtids:
@@ -266,7 +272,7 @@ def later_gtids(*positions: str) -> str:
 
 
 def tell_position(made: Record) -> None:
-    """Where in the binary log a backup is."""
+    """Prints the backup's position in the binary log."""
     if not (made.position and made.position[0]):
         line("no position: the server has no binary log (log_bin)")
     else:

@@ -1,4 +1,4 @@
-"""The program: its commands and options."""
+"""The commands and options of cheetah-backup."""
 
 import argparse
 import getpass
@@ -21,9 +21,9 @@ the engine's part: the state of the very moment whose binary log position mariad
 Commits wait for some hundredths of a second. Each backup is complete, also an incremental one,
 and can be started from as it is.
 """)
-# What ends a command as Ctrl-C does.
+# Signals that end a command like Ctrl-C.
 STOPPING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-# What stays of a command that is stopped.
+# The state that an interrupted command leaves.
 LEFT = {"restore": "the data folder is of no use: empty it",
         "stream": "what was written of the stream is no backup"}
 EXAMPLES = """examples:
@@ -43,7 +43,7 @@ COMMANDS = {"full": make.full, "incremental": make.incremental, "stream": make.s
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line of this program."""
+    """Returns the parser of the command line."""
     found = argparse.ArgumentParser("cheetah-backup", description=ABOUT, epilog=EXAMPLES,
                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = found.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -89,7 +89,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(options) -> None:
-    """Run the command. In a stream, standard output is the archive: words go to the other one."""
+    """Runs the command. For a stream, standard output carries the archive, so messages go to
+    standard error."""
     if getattr(options, "password", False):
         options.secret = getpass.getpass()
     if options.command == "stream":
@@ -101,18 +102,18 @@ def run(options) -> None:
 
 
 def stop_once(*_) -> None:
-    """End as by Ctrl-C. A closed terminal may send SIGHUP twice, and the second must not end the
-    clean-up."""
+    """Stops the program like Ctrl-C. Further signals are ignored, because a closed terminal may
+    send SIGHUP twice, and the second must not interrupt the cleanup."""
     for number in STOPPING:
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 def main() -> int:
-    """Run the command of the command line; its exit status."""
+    """Runs the command line and returns the exit status."""
     options = parser().parse_args()
     for number in STOPPING:
-        if signal.getsignal(number) != signal.SIG_IGN:   # as nohup has it
+        if signal.getsignal(number) != signal.SIG_IGN:   # nohup ignores SIGHUP
             signal.signal(number, stop_once)
     try:
         run(options)
@@ -130,6 +131,6 @@ def main() -> int:
 
 
 def say_error(words: str) -> int:
-    """Tell why it failed; the exit status."""
+    """Prints the reason for the failure and returns the exit status."""
     print(f"error: {words}", file=sys.stderr, flush=True)
     return 1

@@ -1,7 +1,8 @@
-"""What a backup is: the file BACKUP in its folder, written last.
+"""The record of a backup: the file BACKUP in its folder, which is written last.
 
-A folder without it is no backup. It lists every other file with its length and digest, and has a
-digest of its own, so that what is missing, cut or changed is found by reading.
+A folder without a record is not a backup. The record lists all other files with their lengths and
+digests, and contains a digest of itself. Verification therefore finds missing, truncated and
+changed files.
 """
 
 import hashlib
@@ -13,14 +14,15 @@ from cheetah_client.say import Failure
 
 NAME = "BACKUP"
 FORMAT = 1
-# Parts of a backup: what mariadb-backup has made, and the engine's own.
+# The parts of a backup: mariadb-backup's files, and the engine's files.
 SERVER, CHEETAH = "server", "cheetah"
 
 
 @dataclass
 class File:
-    """A file of a backup. `inode` and `written_ns` are those of the server's file: one with the
-    same number, time and length has the same bytes, as nobody writes to it any more."""
+    """A file in a backup. `inode` and `written_ns` describe the server's file. A server's file with
+    the same inode, modification time and length has the same content, because these files are never
+    changed."""
 
     path: str
     bytes: int
@@ -31,7 +33,8 @@ class File:
 
 @dataclass
 class Record:
-    """A backup. `position`: where the binary log was, as file and position, and as a GTID."""
+    """A backup. `position` is the file and the offset of the binary log, and `gtid` the position as
+    a GTID."""
 
     kind: str
     made: str
@@ -42,32 +45,32 @@ class Record:
     files: list = field(default_factory=list)
 
     def encode(self) -> bytes:
-        """The bytes of the file."""
+        """Returns the content of the record file."""
         content = {"format": FORMAT, **asdict(self)}
         return json.dumps({**content, "digest": digest_of(content)}, indent=1).encode() + b"\n"
 
     def bytes(self) -> int:
-        """Of all files."""
+        """Returns the total size of all files."""
         return sum(file.bytes for file in self.files)
 
 
 def digest_of(content: dict) -> str:
-    """Of what the file says."""
+    """Returns the digest of the record's content."""
     return digest(json.dumps(content, sort_keys=True).encode())
 
 
 def digest(data: bytes) -> str:
-    """A checksum that nobody makes by chance, in hexadecimal digits."""
+    """Returns a BLAKE2 digest in hexadecimal digits."""
     return hashlib.blake2b(data, digest_size=32).hexdigest()
 
 
 def hasher():
-    """The same, for what comes in parts."""
+    """Returns a hash object for data that arrives in parts."""
     return hashlib.blake2b(digest_size=32)
 
 
 def decode(data: bytes, place) -> Record:
-    """What the bytes of `place` say. Failure when they are not what was written."""
+    """Parses the record at `place`. Raises Failure if it is damaged."""
     damaged = Failure(f"{place} is damaged: this is no backup that can be relied on. Take another")
     try:
         content = json.loads(data)
@@ -85,7 +88,7 @@ def decode(data: bytes, place) -> Record:
 
 
 def read(folder: Path) -> Record:
-    """The record of the backup in a folder. Failure when there is none."""
+    """Reads the record of the backup in a folder. Raises Failure if there is no record."""
     place = folder / NAME
     try:
         return decode(place.read_bytes(), place)

@@ -1,12 +1,13 @@
-"""A replica with parallel workers applies nothing while mariadb-backup runs.
+"""Stops the SQL threads of a replica with parallel workers while mariadb-backup runs.
 
-A worker prepares its transaction and then waits for its turn. If commits are blocked meanwhile, the
-transaction stays prepared in InnoDB's part of the backup (MDEV-36025). No binary log decides there,
-so a server does not start on it; and to commit it would be wrong, as the engine's part has it
-rolled back. So the SQL threads are stopped before. The threads that read from primaries go on.
+A worker prepares its transaction and then waits for its turn to commit. If commits are blocked
+meanwhile, the transaction remains prepared in InnoDB's part of the backup (MDEV-36025). There is no
+binary log to decide its outcome, so a server does not start from this backup. Committing the
+transaction would be wrong, because the engine's part has it rolled back. Therefore the SQL threads
+are stopped first. The threads that read from primaries continue.
 
-mariadb-backup has --safe-slave-backup for that. But it knows one connection only, the one without
-a name, and does not start the thread again when it fails or is killed.
+mariadb-backup has the option --safe-slave-backup for this purpose. But the option handles only the
+unnamed connection, and does not restart the SQL thread after a failure or a kill.
 """
 
 import contextlib
@@ -15,14 +16,14 @@ import time
 from cheetah_client.connection import Lost, ServerError, text
 from cheetah_client.say import Failure, line, span
 
-# Columns of SHOW ALL SLAVES STATUS.
+# Column numbers of SHOW ALL SLAVES STATUS.
 NAME, SQL_RUNNING, UNTIL = 0, 13, 25
 
 
 @contextlib.contextmanager
 def paused(server):
-    """Apply nothing while the block runs. What was applied before goes on afterwards, whatever
-    happens. Failure when somebody else has begun to apply meanwhile."""
+    """Stops the SQL threads during the block, and restarts those that ran before, whatever happens.
+    Raises Failure if another session started a SQL thread meanwhile."""
     names = running(server.connection)
     started = time.monotonic()
     try:
@@ -37,7 +38,7 @@ def paused(server):
 
 
 def running(connection) -> list:
-    """The names of the connections to primaries that are applied from, if there are workers."""
+    """Returns the names of the connections whose SQL thread runs, if there are parallel workers."""
     if connection.value("SELECT @@slave_parallel_threads") == "0":
         return []
     rows = [row for row in connection.run("SHOW ALL SLAVES STATUS") if row[SQL_RUNNING] == "Yes"]
@@ -48,21 +49,22 @@ def running(connection) -> list:
 
 
 def check_stopped(connection) -> None:
-    """Failure when somebody else has started what stood still."""
+    """Raises Failure if another session started a SQL thread."""
     if running(connection):
         raise Failure("somebody has started a SQL thread of this replica while mariadb-backup ran, "
                       "so a server might not start from the backup. Begin again")
 
 
 def tell(server, word: str, name: str) -> None:
-    """Start or stop the SQL thread of a connection, whatever its name holds."""
+    """Starts or stops the SQL thread of a connection, whose name may contain any characters."""
     server.run(f"SET SESSION default_master_connection = {text(name)}")
     server.run(f"{word} SLAVE SQL_THREAD")
 
 
 def start(server, name: str) -> bool:
-    """Start the SQL thread of a connection, in a new session where the one that stopped it is lost:
-    somebody may have ended it, as it idles while mariadb-backup runs. Whether it was lost."""
+    """Starts the SQL thread of a connection. If the session was lost, does so in a new session: the
+    old one is idle while mariadb-backup runs, so the server or a user may have ended it. Returns
+    whether the session was lost."""
     try:
         tell(server, "START", name)
         return False
@@ -73,8 +75,8 @@ def start(server, name: str) -> bool:
 
 
 def go_on(server, names: list) -> None:
-    """Start the SQL threads. Failure when one does not start, Ctrl-C ends the wait for it, or the
-    backup's session is lost, after all were tried."""
+    """Starts the SQL threads. After all were tried, raises Failure if a thread did not start,
+    Ctrl-C interrupted the wait, or the backup's session was lost."""
     left, was_lost = [], False
     for name in names:
         try:

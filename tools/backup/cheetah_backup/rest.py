@@ -1,7 +1,7 @@
-"""The rest of the server: what mariadb-backup makes ready, and puts into its place.
+"""The other engines' files, which mariadb-backup prepares and puts in place.
 
-It syncs nothing that it copies or moves, so that is done here. Otherwise a power cut leaves empty
-files under a server that has acknowledged commits since.
+mariadb-backup does not sync the files it copies or moves, so this module syncs them. Otherwise a
+power cut could empty files of a server that has acknowledged commits meanwhile.
 """
 
 from pathlib import Path
@@ -9,17 +9,18 @@ from pathlib import Path
 from . import copying
 from .server import data_option, mariadb_backup
 
-OUR_PREFIX = "#cheetah"   # names in a data folder that begin so are durable already
+OUR_PREFIX = "#cheetah"   # names with this prefix in a data folder are already durable
 
 
 def prepare(options, rest: Path) -> None:
-    """Have mariadb-backup make ready what it has copied."""
+    """Prepares the copied files with mariadb-backup."""
     mariadb_backup(options, "made ready to start from", "--prepare", f"--target-dir={rest}")
 
 
 def put_into_place(options, what: str, data: Path, *words) -> None:
-    """Have mariadb-backup copy or move its files into the data folder, as `words` say. Their bytes
-    are durable then; their names are with their folders."""
+    """Copies or moves the files into the data folder with mariadb-backup, according to `words`.
+    Afterwards their content is durable. Their names become durable when their folders are
+    synced."""
     mariadb_backup(options, what, *words, data_option(data), "--force-non-empty-directories")
     for place in data.iterdir():
         if not place.name.startswith(OUR_PREFIX):

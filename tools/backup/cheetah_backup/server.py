@@ -1,4 +1,4 @@
-"""The server that is backed up, and the program mariadb-backup."""
+"""The server to back up, and the program mariadb-backup."""
 
 import contextlib
 import os
@@ -13,22 +13,22 @@ from cheetah_client.say import Failure, line, span
 from . import listening, snapshot
 
 LOCK_NAME = "cheetah_backup"
-# Whoever holds it when mariadb-backup begins has the engine let it, once for each session.
+# The engine lets mariadb-backup begin if a session holds this lock, once for each session.
 STAGES_LOCK_NAME = "cheetah_backup_stages"
-STAGES_LOCK_SECONDS = 10   # for the server to notice that a session before is gone
+STAGES_LOCK_SECONDS = 10   # the time for the server to notice that the previous session is gone
 LOG_LINES = 8
 LOOK_SECONDS = 0.01
-# What mariadb-backup says when it does not get on in InnoDB's log, as it does of a log that is too
-# small; and when it cannot repeat what it has copied of it.
+# Messages of mariadb-backup if it cannot advance in InnoDB's log, which also happens if the log is
+# too small, and if it cannot apply the log that it copied.
 MISREAD_WORDS = ("Was only able to copy log from", "Data structure corruption")
 
 
 class MisreadLog(Failure):
-    """mariadb-backup has misread InnoDB's log (perhaps MDEV-39468)."""
+    """mariadb-backup misread InnoDB's log (perhaps MDEV-39468)."""
 
 
 class Server:
-    """A session, in which only one of us works at a time."""
+    """A session on the server. A lock ensures that only one cheetah-backup works at a time."""
 
     def __init__(self, options):
         self.options = options
@@ -49,13 +49,13 @@ class Server:
         return connect(self.options, self.options.secret)
 
     def connect_again(self) -> None:
-        """Begin another session, without the lock of the one that is lost."""
+        """Opens another session, without the lock of the lost session."""
         lost, self.connection = self.connection, self._connect()
         lost.close()
 
     @contextlib.contextmanager
     def announced(self):
-        """Meanwhile the engine lets one backup begin that leaves its tables out."""
+        """During the block, the engine lets one backup begin that omits its tables."""
         with contextlib.closing(self._connect()) as session:
             session.run("SET SESSION wait_timeout = 604800")
             if session.value(f"SELECT GET_LOCK({text(STAGES_LOCK_NAME)}, "
@@ -65,8 +65,8 @@ class Server:
             yield
 
     def run(self, statement: str) -> None:
-        """Run a statement that may take long. When that is interrupted, it is at its end, and a new
-        session is there for what is to be undone."""
+        """Runs a statement that may take long. If interrupted, ends the statement, waits for its
+        end, and opens a new session for the cleanup."""
         try:
             self.connection.run(statement)
         except KeyboardInterrupt:
@@ -76,8 +76,8 @@ class Server:
             raise
 
     def _end(self, session: int) -> None:
-        """End another session and what it executes, and wait for that."""
-        with contextlib.suppress(ServerError):   # it has ended by itself
+        """Kills another session and its statement, and waits for its end."""
+        with contextlib.suppress(ServerError):   # the session ended by itself
             self.connection.run(f"KILL {session}")
         while self.connection.run("SELECT 1 FROM information_schema.PROCESSLIST "
                                   f"WHERE ID = {session}"):
@@ -106,31 +106,32 @@ class Server:
         snapshot.remove_left(self.engine_folder / "snapshots")
 
     def time(self) -> str:
-        """Now, by the server's clock, as in manifests."""
+        """Returns the server's current time in the format of manifests."""
         return self.connection.value("SELECT DATE_FORMAT(UTC_TIMESTAMP(), '%Y-%m-%dT%H:%i:%sZ')")
 
     def writes_binlog(self) -> bool:
-        """Whether there is a binary log, from which a replica could go on."""
+        """Returns whether the server writes a binary log, from which a replica could start."""
         return self.connection.value("SELECT @@log_bin") == "1"
 
     def keeps_changes_from_its_log(self) -> bool:
-        """Whether it executes another server's log and does not write that to its own."""
+        """Returns whether the server is a replica that does not log the changes it applies."""
         return self.connection.value("SELECT @@gtid_slave_pos <> '' "
                                      "AND NOT @@log_slave_updates") == "1"
 
     def address(self) -> list:
-        """Host and port at which replicas find it, as far as it knows."""
+        """Returns the host and port at which replicas reach the server, as far as the server
+        knows."""
         host, port = self.connection.run("SELECT COALESCE(@@report_host, @@hostname), @@port")[0]
         return [self.options.host or host, self.options.port or port]
 
     def place_of_snapshot(self) -> Path:
-        """A folder among the server's files that is not there yet, and this program's alone."""
+        """Returns a new folder name among the server's files that only this program uses."""
         name = f"{snapshot.PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
         return self.engine_folder / "snapshots" / name
 
     def write_snapshot(self, folder: Path) -> None:
-        """Have the snapshot written that is pinned. When that is interrupted, nobody writes to the
-        folder any more."""
+        """Makes the server write the pinned snapshot. After an interruption, the server no longer
+        writes to the folder."""
         started = time.monotonic()
         try:
             self.run(f"SET GLOBAL cheetah_create_snapshot = {text(str(folder))}")
@@ -140,15 +141,17 @@ class Server:
 
 
 def data_option(data: Path) -> str:
-    """The option by which mariadb-backup knows a data folder. It puts undo tablespaces beside the
-    folder unless the name ends with a slash: MariaDB 11.8 has such files by default."""
+    """Returns the option that names the data folder for mariadb-backup. Without a trailing slash,
+    mariadb-backup places undo tablespaces next to the folder. MariaDB 11.8 has these files by
+    default."""
     return f"--datadir={data}/"
 
 
 def mariadb_backup(options, what: str, *words) -> None:
-    """Run mariadb-backup to its end. Failure with the end of what it says when it does not
-    succeed, `MisreadLog` when that may be why."""
-    # How to connect is for its backup; the others read the option file alone, or one of their own.
+    """Runs mariadb-backup to its end. If it fails, raises Failure with the end of its output, or
+    `MisreadLog` if the output suggests that cause."""
+    # Only --backup connects to the server. The other modes read just the option file, or one of
+    # their own.
     connection = connecting(options)
     if "--backup" not in words:
         connection = [word for word in connection if word.startswith("--defaults")]

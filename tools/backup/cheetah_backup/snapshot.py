@@ -1,4 +1,4 @@
-"""The engine's part: a snapshot that the server writes among its own files, by links."""
+"""The engine's part: a snapshot that the server writes among its own files, as links."""
 
 import shutil
 from dataclasses import dataclass
@@ -8,22 +8,22 @@ from cheetah_client.say import Failure, line
 
 MANIFEST, TITLE, VERSION = "MANIFEST", "cheetah snapshot ", 1
 CONTROL = "CONTROL"
-# They go first: what is left then, a start of the server removes.
+# These files are taken and removed first. The server removes an incomplete snapshot when it starts.
 FIRST = (MANIFEST, CONTROL)
-PREFIX = "cheetah-backup-"   # of directories that are this program's alone
+PREFIX = "cheetah-backup-"   # the prefix of directories that only this program creates
 
 
 @dataclass
 class Manifest:
-    """What a snapshot has, as its manifest says (docs/developers/format.md)."""
+    """The contents of a snapshot according to its manifest (docs/developers/format.md)."""
 
     notes: dict
     paths: list
-    withdrawn: int   # transactions that the server had prepared, and that are rolled back in it
+    withdrawn: int   # the number of prepared transactions that are rolled back in the snapshot
 
 
 def parse(text: str, place) -> Manifest:
-    """Read a manifest. Failure when it is of another version, or not whole."""
+    """Parses a manifest. Raises Failure if the manifest has another version or is incomplete."""
     lines = text.rstrip("\n").split("\n")
     if not lines[0].startswith(TITLE):
         raise Failure(f"{place} is no manifest of a snapshot")
@@ -39,7 +39,7 @@ def parse(text: str, place) -> Manifest:
 
 
 def read(folder: Path) -> Manifest:
-    """The manifest in a folder."""
+    """Reads the manifest in a folder."""
     place = folder / MANIFEST
     try:
         return parse(place.read_text(), place)
@@ -49,34 +49,35 @@ def read(folder: Path) -> Manifest:
 
 
 def is_final(path: str) -> bool:
-    """Whether nobody writes to that file again, not even a server that opens the snapshot. CONTROL
-    and logs are written to; segments, change files and the base of the map are not."""
+    """Returns whether the file is never written to again, not even by a server that opens the
+    snapshot. CONTROL and logs are written to, but segments, change files and the base of the map
+    are not."""
     return path.startswith(("seg/", "chg/")) or path.endswith(".base")
 
 
 def taking(folder: Path, manifest: Manifest):
-    """Gives the path of each file that is to be taken, and removes the file afterwards: it may keep
-    what the server has let go of."""
+    """Yields the path of each file to copy, and removes the file afterwards, because it may occupy
+    space that the server has already freed."""
     others = [path for path in manifest.paths if path not in FIRST]
     for path in (*FIRST, *others):
         yield path
-        (folder / path).unlink(missing_ok=True)   # it may have been moved
+        (folder / path).unlink(missing_ok=True)   # the caller may have moved the file
 
 
 def size_of(folder: Path, manifest: Manifest) -> int:
-    """Bytes of all its files."""
+    """Returns the total size of the files."""
     return sum((folder / path).stat().st_size for path in (MANIFEST, *manifest.paths))
 
 
 def remove(folder: Path) -> None:
-    """Remove a snapshot."""
+    """Removes a snapshot."""
     for name in FIRST:
         (folder / name).unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def remove_left(snapshots: Path) -> None:
-    """Remove what runs have left that were killed. Only one of us runs at a time."""
+    """Removes the snapshots of killed runs. Only one cheetah-backup runs at a time."""
     for folder in snapshots.glob(PREFIX + "*"):
         line(f"removing {folder}, which a run has left that was killed")
         remove(folder)

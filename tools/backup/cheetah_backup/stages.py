@@ -1,27 +1,30 @@
-"""Whether another backup went through its stages between mariadb-backup's end and the snapshot.
+"""Detects another backup that ran between the end of mariadb-backup and the snapshot.
 
-The engine pins its state when a backup ends that has blocked commits. If another one does so before
-the snapshot of ours is written, the snapshot is of that later moment. The position of the binary
-log shows that only if it has moved. The server counts the statements BACKUP STAGE, also those of
-sessions that have ended.
+The engine pins its state when a backup that blocked commits ends. If another backup does so before
+our snapshot is written, the snapshot has the later state. The position of the binary log reveals
+this only if it has changed. Therefore this module compares the server's count of BACKUP STAGE
+statements, which includes statements of ended sessions.
 """
 
 from cheetah_client.say import Failure
 
-# Those of mariadb-backup 10.11 and 11.8: START, FLUSH, BLOCK_DDL, BLOCK_COMMIT, END.
+# The number of BACKUP STAGE statements in mariadb-backup 10.11 and 11.8: START, FLUSH, BLOCK_DDL,
+# BLOCK_COMMIT and END.
 OUR_COUNT = 5
-# The least of another backup that pins: BLOCK_COMMIT and END. Its START may wait since before ours.
+# The minimum number of BACKUP STAGE statements in another backup that pins a state: BLOCK_COMMIT
+# and END. Its START may have been waiting since before our backup.
 OTHER_COUNT_MIN = 2
 
 
 def count(server) -> int:
-    """How many such statements have begun since the server started, or FLUSH GLOBAL STATUS (11.8)
-    made the count begin anew."""
+    """Returns the number of BACKUP STAGE statements since the server started, or since FLUSH GLOBAL
+    STATUS (11.8), which resets the count."""
     return int(server.connection.run("SHOW GLOBAL STATUS LIKE 'Com\\_backup'")[0][1])
 
 
 def check_alone(server, count_before: int) -> None:
-    """Failure when another backup may have ended since then, also where the count begins anew."""
+    """Raises Failure if another backup may have ended since `count_before` was read, or if the
+    count was reset."""
     counted = count(server) - count_before
     if not 0 <= counted - OUR_COUNT < OTHER_COUNT_MIN:
         raise Failure("another backup ran meanwhile, so the engine's part might be of its moment, "

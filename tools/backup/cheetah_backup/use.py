@@ -1,4 +1,4 @@
-"""What can be done with a backup: look at it, verify it, restore it."""
+"""Shows, verifies and restores a backup."""
 
 import os
 from pathlib import Path
@@ -15,7 +15,7 @@ SHOWN_MAX = 10
 
 
 def show(options) -> None:
-    """The command."""
+    """Runs the command `show`."""
     folder = Path(options.target).resolve()
     made = record.read(folder)
     line(f"{made.kind} backup, made at {made.made} of MariaDB {made.server}")
@@ -30,7 +30,7 @@ def show(options) -> None:
 
 
 def has_links(place: Path) -> bool:
-    """Whether a file is there and has another name."""
+    """Returns whether the file exists and has another name."""
     try:
         return place.stat().st_nlink > 1
     except FileNotFoundError:
@@ -38,7 +38,7 @@ def has_links(place: Path) -> bool:
 
 
 def verify(options) -> None:
-    """The command: reads every byte."""
+    """Runs the command `verify`, which reads all files."""
     folder = Path(options.target).resolve()
     made = record.read(folder)
     progress = Progress("reading", made.bytes())
@@ -54,14 +54,14 @@ def verify(options) -> None:
 
 
 def unknown_files(folder: Path, made) -> list:
-    """Paths of files in the folder that are not of the backup."""
+    """Returns the paths of files in the folder that do not belong to the backup."""
     known = {NAME, *(file.path for file in made.files)}
     found = [str(place.relative_to(folder)) for place in folder.rglob("*") if place.is_file()]
     return sorted(path for path in found if path not in known)
 
 
 def defect(folder: Path, file, pace) -> str:
-    """What is wrong with a file of a backup; "" when nothing is."""
+    """Returns what is wrong with a file of a backup, or ""."""
     place = folder / file.path
     try:
         count = place.stat().st_size
@@ -73,15 +73,16 @@ def defect(folder: Path, file, pace) -> str:
 
 
 def restore(options) -> None:
-    """The command. The manifest of the engine's part comes first: with it, and without the files
-    that it names, the engine refuses to start, so that nobody begins with half a restore."""
+    """Runs the command `restore`. It restores the engine's manifest first. The engine refuses to
+    start if files that the manifest names are missing, so a server cannot start from an incomplete
+    restore."""
     folder, data = Path(options.target).resolve(), Path(options.data_dir).resolve()
     made = record.read(folder)
     missing = [file.path for file in made.files if not is_of_length(folder / file.path, file.bytes)]
     if missing:
         raise Failure(f"{folder} is not whole: {missing[0]} is missing or has another length, and "
                       f"{len(missing) - 1} more. Nothing was restored")
-    # Of the engine's part only what the record names is restored.
+    # In the engine's part, only files named in the record are restored.
     if unknown := [path for path in unknown_files(folder, made) if path.startswith(SERVER + "/")]:
         raise Failure(f"{folder} has files that are not of the backup: {unknown[0]}, and "
                       f"{len(unknown) - 1} more. The server would take them for its own. Unpack a "
@@ -100,9 +101,9 @@ def restore(options) -> None:
                    f"--target-dir={folder / SERVER}")
     for file in ours[1:]:
         put(folder, data, file, pace)
-    # Nobody can tell whose a new folder should be.
+    # The owner of a new folder is unknown.
     has_owner = was_there and copying.give_to(data.stat(), data)
-    os.sync()   # owners, and what an option file puts elsewhere
+    os.sync()   # for owners, and for files that an option file places elsewhere
     copying.sync_tree(data)
     progress.end(size(progress.total))
     line("restored; the server can be started" + ("" if has_owner else
@@ -111,7 +112,7 @@ def restore(options) -> None:
 
 
 def check_rest(folder: Path, made, rate) -> None:
-    """Compare the files that mariadb-backup will copy with what the backup says of them."""
+    """Compares the files that mariadb-backup will copy with the record."""
     files = [file for file in made.files if file.path.startswith(SERVER + "/")]
     progress = Progress("checking the other engines' files", sum(file.bytes for file in files))
     pace = copying.Pace(rate, progress)
@@ -122,7 +123,8 @@ def check_rest(folder: Path, made, rate) -> None:
 
 
 def put(folder: Path, data: Path, file, pace) -> None:
-    """Copy one of the engine's files to its place: never a link, as the server may write to it."""
+    """Copies one of the engine's files to its place. It is never linked, because the server may
+    write to it."""
     target = data / "#cheetah" / file.path.removeprefix(CHEETAH + "/")
     target.parent.mkdir(mode=copying.FOLDER_MODE, parents=True, exist_ok=True)
     if copying.copy(folder / file.path, target, pace) != file.digest:
@@ -131,7 +133,7 @@ def put(folder: Path, data: Path, file, pace) -> None:
 
 
 def tell_next(made) -> None:
-    """What can follow."""
+    """Prints how to continue from the restored backup."""
     if not (made.position and made.position[0]):
         return
     name, position = made.position

@@ -1,1 +1,1 @@
-"""Programs that work on a server as its clients: how they connect, and what they say."""
+"""Modules shared by programs that are clients of a server: connections, options and messages."""

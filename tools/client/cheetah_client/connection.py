@@ -1,9 +1,9 @@
-"""A connection to the server, through the `mariadb` program that every server's machine has.
+"""A connection to the server through the `mariadb` program, which every server machine has.
 
-The program runs in batch mode for as long as the connection lives. A statement goes to its standard
-input, followed by a SELECT of a word that nobody else knows: when that word comes back, the
-statement has ended, and what the program wrote to standard error is its error. Values come back
-with tabs, newlines, zero bytes and backslashes escaped, so nothing is lost.
+The program runs in batch mode as long as the connection lives. Each statement is sent to its
+standard input, followed by a SELECT of a random word. When the word is returned, the statement has
+ended, and the program's output to standard error is the statement's error. In returned values,
+tabs, newlines, zero bytes and backslashes are escaped, so nothing is lost.
 """
 
 import os
@@ -13,14 +13,14 @@ import selectors
 import subprocess
 
 ERROR = re.compile(r"^ERROR (\d+) \(\w+\)(?: at line \d+)?: ", re.M)
-# The connection is gone, or will be: 1053 shutdown, 1927 killed, 2xxx the client's own.
+# Errors of a lost connection: 1053 for a shutdown, 1927 for a kill, and 2xxx from the client.
 LOST = {1053, 1927, *range(2000, 2028)}
 ESCAPED = {"t": "\t", "n": "\n", "0": "\0", "\\": "\\"}
 READ_BYTES = 1 << 16
 
 
 class ServerError(Exception):
-    """The server refused a statement: its number and its words."""
+    """The server refused a statement. Contains the error number and the message."""
 
     def __init__(self, number: int, text: str):
         super().__init__(f"{text} (error {number})")
@@ -32,36 +32,38 @@ class Lost(Exception):
 
 
 def name(*parts: str) -> str:
-    """An identifier as SQL, parts joined by dots."""
+    """Returns an identifier as SQL, with its parts joined by dots."""
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
 def text(value: str) -> str:
-    """A string as SQL, whatever it holds and whatever sql_mode says."""
+    """Returns a string as an SQL literal that works for any content and any sql_mode."""
     return "_utf8mb4 X'" + value.encode().hex() + "'"
 
 
 def value(what) -> str:
-    """A value as SQL: None, a number or a string."""
+    """Returns None, a number or a string as an SQL literal."""
     if what is None:
         return "NULL"
     return text(what) if isinstance(what, str) else str(what)
 
 
 def unescaped(field: str) -> str:
-    """A field as it was before the program escaped it."""
+    """Reverses the program's escaping of a field."""
     return re.sub(r"\\(.)", lambda found: ESCAPED.get(found[1], found[0]), field)
 
 
 class Connection:
-    """One session. `words` is the command line of the client program, with how to connect."""
+    """One session. `words` is the command line of the client program, including connection
+    options."""
 
     def __init__(self, words: list, password: str = None):
         environment = {**os.environ, "MYSQL_PWD": password} if password is not None else None
         options = ["--batch", "--skip-column-names", "--unbuffered", "--force", "--skip-reconnect",
                    "--default-character-set=utf8mb4", "--max-allowed-packet=1G"]
         try:
-            # A session of its own: Ctrl-C is for us, and we decide what ends.
+            # A separate process session, so that Ctrl-C reaches only this program, which decides
+            # what to end.
             self._program = subprocess.Popen(
                 [*words, *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE, env=environment, start_new_session=True)
@@ -75,19 +77,20 @@ class Connection:
         self.id = int(self.value("SELECT CONNECTION_ID()"))
 
     def run(self, statement: str) -> list:
-        """The rows of a statement, each a list of strings. Blocks until it has ended."""
+        """Runs a statement and returns its rows, each a list of strings. Blocks until it ends."""
         self.start(statement)
         while not self.has_ended(None):
             pass
         return self.result()
 
     def value(self, statement: str) -> str:
-        """The first column of the first row."""
+        """Returns the first column of the first row."""
         return self.run(statement)[0][0]
 
     def start(self, statement: str) -> None:
-        """Send a statement; `has_ended` and `result` follow. After a KeyboardInterrupt in between
-        nothing more may be sent: what comes back would be of both statements."""
+        """Sends a statement. The caller then calls `has_ended` and `result`. After a
+        KeyboardInterrupt in between, no further statement may be sent, because the answers of both
+        would mix."""
         self._out, self._errors = b"", b""
         word = "end-" + secrets.token_hex(16)
         self._end = (word + "\n").encode()
@@ -99,8 +102,8 @@ class Connection:
             raise self._lost() from None
 
     def has_ended(self, seconds) -> bool:
-        """Whether the statement has ended, after waiting so long for it (None: for ever). Lost if
-        the connection is gone."""
+        """Waits up to `seconds` (None: no limit) and returns whether the statement has ended.
+        Raises Lost if the connection is gone."""
         self._drain(seconds)
         if self._out.endswith(self._end):
             return True
@@ -110,8 +113,9 @@ class Connection:
         return False
 
     def result(self) -> list:
-        """Rows of the statement that has ended; ServerError if it was refused."""
-        self._drain(0)   # the program wrote the error before it sent the word
+        """Returns the rows of the ended statement. Raises ServerError if the server refused the
+        statement."""
+        self._drain(0)   # the program writes the error before the word
         errors = self._errors.decode(errors="replace").strip()
         found = ERROR.search(errors)
         if found:
@@ -122,7 +126,7 @@ class Connection:
         return [[unescaped(field) for field in line.split("\t")] for line in lines]
 
     def close(self) -> None:
-        """End the session; the server undoes what is open in it, its locks among them."""
+        """Ends the session. The server rolls back its transaction and releases its locks."""
         try:
             self._program.stdin.close()
         except OSError:
@@ -131,7 +135,7 @@ class Connection:
         self._program.wait()
 
     def _drain(self, seconds) -> None:
-        """Read what has come, waiting so long for something."""
+        """Reads the available output, waiting up to `seconds` for some."""
         for key, _ in self._ready.select(seconds):
             while True:
                 try:

@@ -1,4 +1,4 @@
-"""Options that the programs have in common: how to connect, and numbers of bytes."""
+"""Options that the programs share: connections, and numbers of bytes."""
 
 import argparse
 import re
@@ -11,7 +11,7 @@ FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def byte_count(word: str) -> int:
-    """100M and the like."""
+    """Parses a number of bytes such as 100M."""
     found = re.fullmatch(r"(\d+)([KMGT]?)", word.upper())
     if not found or int(found[1]) == 0:
         raise argparse.ArgumentTypeError(f"{word}: a number of bytes is written 500, 20K, 100M, 2G")
@@ -19,13 +19,13 @@ def byte_count(word: str) -> int:
 
 
 def add_files(parser: argparse.ArgumentParser) -> None:
-    """The options that name option files."""
+    """Adds the options that name option files."""
     for key in FILES:
         parser.add_argument(f"--{key}", metavar="FILE")
 
 
 def add_connection(parser: argparse.ArgumentParser) -> None:
-    """The options that say where the server is, and by which program to connect."""
+    """Adds the options for the server's address and the client program."""
     group = parser.add_argument_group("connection, as for the client program mariadb")
     for key in ADDRESS:
         group.add_argument(f"--{key}", metavar=key.upper())
@@ -35,11 +35,11 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
 
 
 def connecting(options) -> list:
-    """The options that were given, for a program that connects: the client or mariadb-backup."""
+    """Returns the connection options that were given, for the client or mariadb-backup."""
     given = ((key, getattr(options, key.replace("-", "_"), None)) for key in (*FILES, *ADDRESS))
     return [f"--{key}={value}" for key, value in given if value is not None]
 
 
 def connect(options, password: str = None) -> Connection:
-    """A session, as the options say."""
+    """Opens a session according to the options."""
     return Connection([options.client, *connecting(options)], password)

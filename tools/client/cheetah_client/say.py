@@ -1,4 +1,4 @@
-"""What the operator reads."""
+"""Output for the operator."""
 
 import sys
 import time
@@ -8,11 +8,11 @@ LIVE_SECONDS, LINE_SECONDS = 0.5, 10.0
 
 
 class Failure(Exception):
-    """An error for people: what, where, and what to do."""
+    """An error message for the operator: what failed, where, and what to do."""
 
 
 def size(count: float) -> str:
-    """Bytes, as people read them."""
+    """Formats a number of bytes with a unit."""
     unit = 0
     while abs(count) >= 999.5 and unit < len(UNITS) - 1:
         count, unit = count / 1000, unit + 1
@@ -21,12 +21,12 @@ def size(count: float) -> str:
 
 
 def several(number: int, thing: str) -> str:
-    """So many of them: "1 table", "2 tables"."""
+    """Formats a count with its noun: "1 table", "2 tables"."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def span(seconds: float) -> str:
-    """A time, as people read it."""
+    """Formats a duration."""
     seconds = round(seconds)
     if seconds < 120:
         return f"{seconds} s"
@@ -35,12 +35,13 @@ def span(seconds: float) -> str:
 
 
 def line(words: str = "") -> None:
-    """A line of output, at once."""
+    """Prints a line and flushes the output."""
     print(words, flush=True)
 
 
 def show_table(head: list, rows: list) -> None:
-    """Rows under a head; the first column to the left, the others to the right."""
+    """Prints rows under a header, with the first column left-aligned and the others
+    right-aligned."""
     cells = [[str(cell) for cell in row] for row in [head, *rows]]
     widths = [max(len(row[at]) for row in cells) for at in range(len(head))]
     for row in cells:
@@ -50,8 +51,8 @@ def show_table(head: list, rows: list) -> None:
 
 
 class Progress:
-    """One piece of work of a known size, shown while it goes on: on a terminal in one line that
-    changes, otherwise in a line every ten seconds."""
+    """Progress of a task of known size. On a terminal one line is updated. Otherwise a new line is
+    printed every ten seconds."""
 
     def __init__(self, label: str, total: int):
         self.label, self.total = label, total
@@ -59,7 +60,7 @@ class Progress:
         self.live = sys.stdout.isatty()
 
     def show(self, part: float, state: str = "") -> None:
-        """So much is done, from 0 to 1."""
+        """Shows the completed part, from 0 to 1."""
         now = time.monotonic()
         if now - self.shown < (LIVE_SECONDS if self.live else LINE_SECONDS):
             return
@@ -76,7 +77,7 @@ class Progress:
             line(words)
 
     def end(self, words: str) -> float:
-        """It is done; the seconds that it took."""
+        """Shows the end of the task and returns its duration in seconds."""
         seconds = time.monotonic() - self.started
         line(f"{chr(13) if self.live else ''}  {self.label}: {words}, {span(seconds)}"
              + ("\033[K" if self.live else ""))

@@ -1,1 +1,2 @@
-"""cheetah-migrate: tables, connected by constraints, from InnoDB to Cheetah and back."""
+"""The modules of `cheetah-migrate`, which converts tables connected by constraints from InnoDB to
+Cheetah and back."""

@@ -1,17 +1,17 @@
-"""Brings one group of tables to an engine: constraints dropped, tables converted, constraints added
-again.
+"""Converts one group of tables to an engine: drops its constraints, converts its tables, and adds
+the constraints again.
 
-Each step looks at what is there and does what is missing, so it makes no difference whether it is
-the first try or the one after a kill:
+Each step checks the current state and does only what is missing, so it can be repeated after a
+kill:
 
-1. Every constraint that is there is in the journal.
-2. If a table is to be converted, constraints that are there are dropped.
-3. Tables that do not have the engine get it, the smallest first.
-4. Constraints of the journal that are not there are added, and the server checks all rows.
-5. The definitions are compared with those of before.
+1. Write each existing constraint to the journal.
+2. If a table must be converted, drop the existing constraints.
+3. Convert tables that have another engine, the smallest first.
+4. Add missing constraints from the journal. The server checks all rows.
+5. Compare the definitions with the original ones.
 
-Unless the operator asks otherwise, nobody else reads or writes the tables of a group with
-constraints in between: they are under LOCK TABLES, which the server keeps over ALTER TABLE. So no
+Unless the operator decides otherwise, no other session reads or writes the tables of a group with
+constraints meanwhile. They are under LOCK TABLES, which the server keeps across ALTER TABLE, so no
 row can lose its parent.
 """
 
@@ -25,22 +25,24 @@ from .journal import Entry, Journal, Member
 
 LOCK_WAIT_TIMEOUT, CANNOT_SWITCH, CANNOT_RENAME = 1205, 1217, 1025
 ORPHAN = {1216, 1452}
-# The message of error 1025, in any language, where InnoDB finds a file of that name.
+# The message of error 1025, in any language, if InnoDB finds an existing file with that name.
 IN_THE_WAY = re.compile(r"'\./([^']+)' \([^:()]+: 184 ")
 WAITS_MAX = 30
 POLL_SECONDS = 0.3
 
 
 class Conversion:
-    """Works on one connection, and looks, and writes the journal, on another. `lock`: groups with
-    constraints are locked. `checked`: rows are checked when constraints are added."""
+    """Converts tables on the connection `work`. The connection `look` reads the current state and
+    writes the journal. `lock`: lock groups with constraints. `checked`: check rows when constraints
+    are added."""
 
     def __init__(self, work: Connection, look: Connection, lock: bool, checked: bool):
         self.work, self.look, self.journal = work, look, Journal(look)
         self.lock, self.checked = lock, checked
 
     def begin(self, group, engine: str) -> Entry:
-        """Lock a group of `groups.Group`, see that it is as planned, and write it down."""
+        """Locks a group (`groups.Group`), checks that it still matches the plan, and writes it to
+        the journal."""
         self.hold(group.places, group.constraints)
         found = [self.table(place) for place in group.places]
         constraints = self.constraints(group.places)
@@ -55,8 +57,8 @@ class Conversion:
         return Entry(self.journal.open(members, sizes, constraints), "after", members, constraints)
 
     def finish(self, entry: Entry, is_held: bool = False) -> None:
-        """Do all that is missing of a group in the journal, and close it. Failure says what could
-        not be done; then it stays open."""
+        """Completes a group in the journal and closes it. If a step fails, raises Failure, and the
+        group stays open."""
         if not is_held:
             self.hold([member.place for member in entry.members], entry.constraints)
         self.write_down_all(entry)
@@ -73,16 +75,16 @@ class Conversion:
         self.release()
 
     def hold(self, places: list, constraints: list) -> None:
-        """Keep others out of a group with constraints, if that is asked for."""
+        """Locks the tables of a group with constraints, if locking is enabled."""
         if self.lock and constraints:
             self.patiently("LOCK TABLES " + ", ".join(f"{place.sql()} WRITE" for place in places))
 
     def release(self) -> None:
-        """Let others in again."""
+        """Unlocks the tables."""
         self.work.run("UNLOCK TABLES")
 
     def table(self, place):
-        """A table as it is now."""
+        """Returns the current state of a table."""
         found = tables.read_tables(self.look, place=place)
         if not found:
             raise Failure(f"{place} is gone. If it was dropped on purpose: "
@@ -90,12 +92,12 @@ class Conversion:
         return found[0]
 
     def constraints(self, places: list) -> list:
-        """The constraints of these tables as they are now."""
+        """Returns the current constraints of these tables."""
         return [constraint for place in places
                 for constraint in tables.read_constraints(self.look, place)]
 
     def write_down_all(self, entry: Entry) -> None:
-        """Take constraints into the journal that have come to the group since."""
+        """Adds constraints to the journal that were added to the group since it was written."""
         places = [member.place for member in entry.members]
         known = {str(constraint): constraint for constraint in entry.constraints}
         fresh = []
@@ -114,7 +116,7 @@ class Conversion:
             self.journal.add_constraints(entry, fresh)
 
     def drop_constraints(self, entry: Entry) -> None:
-        """Drop all constraints that are there, in one statement for each table."""
+        """Drops all existing constraints, with one statement per table."""
         there = self.constraints([member.place for member in entry.members])
         for child, own in by_child(there):
             self.patiently(f"ALTER TABLE {child.sql()} " + ", ".join(
@@ -123,7 +125,7 @@ class Conversion:
             line(f"  {several(len(there), 'constraint')} dropped; they are in the journal")
 
     def convert(self, entry: Entry, member: Member) -> None:
-        """Give a table its engine."""
+        """Converts a table to its engine."""
         engine, before = entry.engine(member), self.table(member.place)
         progress = Progress(str(member.place), before.bytes_now)
         own = [one for one in entry.constraints if one.child == member.place]
@@ -146,7 +148,7 @@ class Conversion:
         self.journal.converted(entry, member, after.bytes_now, seconds)
 
     def add_constraints(self, entry: Entry) -> None:
-        """Add constraints of the journal that are not there; the server checks all rows."""
+        """Adds missing constraints from the journal. The server checks all rows."""
         there = set(self.constraints([member.place for member in entry.members]))
         missing = [one for one in entry.constraints if one not in there]
         refused = []
@@ -156,15 +158,15 @@ class Conversion:
             refused += self.add(own, progress)
             progress.end(f"{several(len(own), 'constraint')} "
                          + ("checked" if self.checked else "added unchecked"))
-        # No `finally`: after Ctrl-C an answer is outstanding, and nothing may be sent.
+        # No `finally`: after Ctrl-C an answer is outstanding, so no statement may be sent.
         self.work.run("SET SESSION foreign_key_checks = 1")
         if refused:
             self.release()
             raise Failure(self.explained(refused))
 
     def add(self, own: list, progress: Progress) -> list:
-        """Add constraints of one table, together or else one by one; those that are refused, with
-        the reasons."""
+        """Adds the constraints of one table, together or, if refused, one by one. Returns the
+        refused constraints with the reasons."""
         try:
             self.patiently(f"ALTER TABLE {own[0].child.sql()} " + ", ".join(
                 f"ADD {one.clause()}" for one in own), progress)
@@ -175,8 +177,8 @@ class Conversion:
         return []
 
     def mend_names(self, entry: Entry) -> None:
-        """Give indexes their names again which the server has replaced: where constraints were
-        added to a table that was not converted in between."""
+        """Restores the names of indexes that the server replaced when constraints were added to a
+        table that was not converted."""
         for member in entry.members:
             before = tables.indexes(member.definition)
             now = tables.indexes(tables.definition(self.look, member.place))
@@ -189,7 +191,8 @@ class Conversion:
                     del now[others[0]]
 
     def explained(self, refused: list) -> str:
-        """Why constraints could not be added, with the queries that find their rows."""
+        """Explains why constraints could not be added, with queries that find the violating
+        rows."""
         lines = ["these constraints could not be added; all others are there:"]
         for constraint, refusal in refused:
             lines.append(f"  {constraint}: {refusal}")
@@ -200,7 +203,7 @@ class Conversion:
         return "\n".join(lines)
 
     def compare(self, entry: Entry) -> None:
-        """Say where a definition is not as it was, but for the engine."""
+        """Reports definitions that changed in more than the engine."""
         for member in entry.members:
             now = tables.definition(self.look, member.place)
             before, after = (tables.without_engine(text).splitlines()
@@ -215,8 +218,8 @@ class Conversion:
                     line("    the order of its indexes")
 
     def patiently(self, statement: str, progress: Progress = None, afterwards: str = "") -> list:
-        """Run a statement on the working connection, again if others keep it waiting for a lock;
-        shows how far it is. The rows of `afterwards`, if given."""
+        """Runs a statement on the working connection, and again if it timed out waiting for a lock.
+        Shows its progress. Returns the rows of `afterwards`, if given."""
         for attempt in range(1, WAITS_MAX + 1):
             try:
                 self.work.start(statement + (f";\n{afterwards}" if afterwards else ""))
@@ -232,14 +235,14 @@ class Conversion:
         raise AssertionError("the loop ends by return or raise")
 
     def part_done(self) -> tuple:
-        """How much of the running statement is done, from 0 to 1, and its state."""
+        """Returns the completed part of the running statement, from 0 to 1, and its state."""
         rows = self.look.run("SELECT PROGRESS, IFNULL(STATE, '') FROM "
                              f"information_schema.PROCESSLIST WHERE ID = {self.work.id}")
         return (float(rows[0][0]) / 100, rows[0][1]) if rows else (0.0, "")
 
 
 def advice(refusal: ServerError) -> str:
-    """What to do when a table could not get its engine, where that is known."""
+    """Returns advice for a table that could not be converted, if the cause is known."""
     if refusal.number == CANNOT_SWITCH:
         return ". A table outside this group refers to it by a new constraint: drop that"
     found = refusal.number == CANNOT_RENAME and IN_THE_WAY.search(str(refusal))
@@ -252,12 +255,12 @@ def advice(refusal: ServerError) -> str:
 
 
 def same(engine: str, other: str) -> bool:
-    """Whether two names are of one engine."""
+    """Returns whether two names mean the same engine."""
     return engine.lower() == other.lower()
 
 
 def by_child(constraints: list) -> list:
-    """Constraints by their child, in order."""
+    """Groups constraints by their child table, sorted."""
     found = {}
     for constraint in constraints:
         found.setdefault(constraint.child, []).append(constraint)

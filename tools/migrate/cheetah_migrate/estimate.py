@@ -1,7 +1,7 @@
-"""How large tables will be, how much room the way there takes, and whether it is there.
+"""Estimates the sizes of converted tables and the free space that the conversion needs.
 
-Tables are converted one after the other, the smaller ones first. While one is copied, the old and
-the new one are both there; then the old one's room is free again.
+Tables are converted one after another, the smaller ones first. While a table is copied, both the
+old and the new table exist. Afterwards the old table's space is free.
 """
 
 import os
@@ -12,22 +12,23 @@ from cheetah_client.connection import Connection, ServerError, text
 
 from .tables import Table
 
-# Beyond the estimate: for logs, for the server's own work, and for a disk that others use too.
+# Added to the estimate: space for logs, the server's own work, and other users of the disk.
 RESERVE_BYTES = 64 << 20
 RESERVE_PART = 0.1
-# Smaller tables are not looked at: thousands of them would take long, and weigh little.
+# Smaller tables are not estimated. Thousands of them would take long and are a small part of the
+# total.
 SMALL_BYTES = 1 << 20
-# InnoDB's files: their first pages belong to the file; a small table has single pages; each index
-# of a larger one has whole extents, of which one is not full.
+# InnoDB's files: the first pages hold file metadata. A small table consists of single pages. In a
+# larger table each index has full extents, of which one is partly filled.
 INNODB_FIRST_PAGES_BYTES = 80 << 10
 INNODB_SINGLE_PAGES_BYTES = 512 << 10
 INNODB_EXTENT_BYTES = 1 << 20
 
 
 class Weight(NamedTuple):
-    """Bytes of a table before and after; by how many percent `after` may be wrong; bytes of
-    temporary files while it is copied; bytes that are free again when the old one has gone: those
-    of its own files."""
+    """The size of a table in bytes before and after the conversion, the error of `after` in
+    percent, the size of temporary files during the copy, and the bytes freed when the old table's
+    own files are deleted."""
 
     before: int
     after: int
@@ -37,8 +38,8 @@ class Weight(NamedTuple):
 
 
 def weigh_for_cheetah(server: Connection, table: Table) -> Weight:
-    """By CHEETAH_COMPRESSION_ESTIMATE, which reads a sample of the rows. Sorting takes as much as
-    the indexes at most. A small table counts as it is."""
+    """Estimates with CHEETAH_COMPRESSION_ESTIMATE, which reads a sample of the rows. Sorting needs
+    at most the size of the indexes. A small table is estimated at its current size."""
     if table.bytes_now < SMALL_BYTES:
         return Weight(table.bytes_now, table.bytes_now, 0.0, table.bytes_of_indexes,
                       table.bytes_in_files)
@@ -57,9 +58,9 @@ def weigh_for_cheetah(server: Connection, table: Table) -> Weight:
 
 
 def weigh_for_innodb(server: Connection, table: Table) -> Weight:
-    """By the bytes of the pages before compression; InnoDB may take half as much again. Each
-    partition is a file. Rows of a table with constraints are copied twice: the second time InnoDB
-    checks them. The room of a table of Cheetah comes back later, so none is counted."""
+    """Estimates from the uncompressed size of the pages. InnoDB may take up to half as much again.
+    Each partition is a file. Rows of a table with constraints are copied twice, the second time
+    when InnoDB checks them. The space of a Cheetah table is freed later, so it is not counted."""
     rows = server.run(
         "SELECT LOGICAL_BYTES, INDEX_COUNT FROM information_schema.CHEETAH_TABLES WHERE "
         f"TABLE_SCHEMA = {text(table.place.schema)} AND "
@@ -69,16 +70,16 @@ def weigh_for_innodb(server: Connection, table: Table) -> Weight:
 
 
 def innodb_file_bytes(bytes_of_pages: int, indexes: int) -> int:
-    """What InnoDB's file of a table takes that has so many bytes of pages, and indexes with the
-    clustered one."""
+    """Returns the size of InnoDB's file for a table with this size of pages and number of indexes,
+    including the clustered index."""
     if bytes_of_pages < INNODB_SINGLE_PAGES_BYTES:
         return INNODB_FIRST_PAGES_BYTES + bytes_of_pages
     return bytes_of_pages + (indexes + 1) * INNODB_EXTENT_BYTES
 
 
 def peak(weights: list) -> int:
-    """The most bytes beyond those of now that are in use at any time, tables being converted in
-    this order."""
+    """Returns the maximum additional space in use at any time if tables are converted in this
+    order."""
     used = most = 0
     for weight in weights:
         largest = round(weight.after * (1 + weight.error_percent / 100))
@@ -88,13 +89,14 @@ def peak(weights: list) -> int:
 
 
 def needed(weights: list) -> int:
-    """The bytes that must be free before these tables are converted in this order."""
+    """Returns the number of bytes that must be free before these tables are converted in this
+    order."""
     return round(peak(weights) * (1 + RESERVE_PART)) + RESERVE_BYTES if weights else 0
 
 
 def free_bytes(server: Connection) -> tuple:
-    """Bytes that are free for the server's data, and where; None and why, if that cannot be told
-    from here."""
+    """Returns the free space for the server's data and its location, or None and a reason if the
+    free space is unknown from here."""
     folder, host, client = server.run(
         "SELECT @@datadir, @@hostname, (SELECT HOST FROM information_schema.PROCESSLIST WHERE ID = "
         "CONNECTION_ID())")[0]

@@ -1,7 +1,7 @@
-"""Which tables have to go together: those that constraints connect.
+"""Groups of tables that must be converted together because constraints connect them.
 
-A constraint needs both its tables in one engine. So if one table of a group cannot go, none can,
-and each of the others has a chain of constraints that leads to it.
+A constraint requires both its tables to have the same engine. So if one table of a group cannot be
+converted, the others cannot either: a chain of constraints connects them to that table.
 """
 
 from collections import deque
@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Group:
-    """Tables (as places) that constraints connect, in the order of their names; one table alone is
-    a group too. `stays` says why each of them stays, if they do."""
+    """Tables (as places) connected by constraints, sorted by name. A single table is a group, too.
+    If the group stays, `stays` maps each table to the reason."""
 
     places: list
     constraints: list
@@ -19,7 +19,7 @@ class Group:
 
 
 def connected(places: list, constraints: list) -> list:
-    """The groups that these tables belong to; with tables that only constraints name."""
+    """Returns the groups of these tables, including tables that only constraints name."""
     neighbours = {place: set() for place in places}
     for constraint in constraints:
         neighbours.setdefault(constraint.child, set()).add(constraint.parent)
@@ -42,8 +42,8 @@ def connected(places: list, constraints: list) -> list:
 
 
 def hold(group: Group, reasons: dict) -> None:
-    """Let a group stay if some of its tables cannot go: `reasons` by place. Says for each of the
-    other tables which constraint leads to one of those."""
+    """Marks a group as staying if `reasons` names some of its tables. For each other table, the
+    reason is the constraint that connects it to a staying table."""
     group.stays = {place: reasons[place] for place in group.places if place in reasons}
     queue = deque(group.stays)
     while queue:

@@ -1,11 +1,13 @@
-"""The journal: what is under way, in the server itself, so that nobody's end loses it.
+"""The journal of unfinished conversions. It is stored in the server, so no crash loses it.
 
-A group is written down, with every constraint as the statement that adds it, and that is on disk
-before the first of its constraints is dropped. What is done already is not written: the tables and
-constraints that are there tell. A group is closed when all are, on disk.
+A group is written to the journal, with each constraint as the statement that adds it, and is on
+disk before its first constraint is dropped. Progress is not recorded, because the existing tables
+and constraints show it. A group is closed when all its tables and constraints are complete and on
+disk.
 
-The tables are InnoDB's in the database `cheetah_migrate`, and readable for people: `definition` of
-`constraints` is a statement that can be run by hand. The binary log gets nothing of it.
+The journal consists of InnoDB tables in the database `cheetah_migrate`. They are readable: the
+column `definition` of `constraints` is a statement that can be run by hand. The journal is not
+written to the binary log.
 """
 
 import json
@@ -45,7 +47,8 @@ class Member:
 
 @dataclass
 class Entry:
-    """A group in the journal. `goal`: after (its tables get the new engine) or before."""
+    """A group in the journal. `goal` is `after` (convert its tables) or `before` (convert them
+    back)."""
 
     id: int
     goal: str
@@ -53,18 +56,18 @@ class Entry:
     constraints: list
 
     def engine(self, member: Member) -> str:
-        """The engine that a table is to get."""
+        """Returns the engine that a table should get."""
         return member.after if self.goal == "after" else member.before
 
 
 class Journal:
-    """The journal on a connection that writes no binary log."""
+    """The journal, on a connection that does not write to the binary log."""
 
     def __init__(self, server: Connection):
         self.server = server
 
     def make(self) -> None:
-        """Make its tables, if they are not there."""
+        """Creates the journal's tables if they do not exist."""
         self.server.run(f"CREATE DATABASE IF NOT EXISTS {DATABASE} CHARACTER SET utf8mb4 "
                         "COLLATE utf8mb4_bin")
         for label, columns in TABLES.items():
@@ -72,14 +75,14 @@ class Journal:
                             "ENGINE=InnoDB")
 
     def exists(self) -> bool:
-        """Whether its tables are there."""
+        """Returns whether the journal's tables exist."""
         found = self.server.value(
             "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = "
             f"{value(DATABASE)} AND TABLE_NAME IN ({', '.join(map(value, TABLES))})")
         return int(found) == len(TABLES)
 
     def open(self, members: list, bytes_now: dict, constraints: list) -> int:
-        """Write a group down; its number. On disk when this returns."""
+        """Writes a group to the journal and returns its ID. The group is on disk on return."""
         self.server.run("START TRANSACTION")
         self._insert("groups", "state, goal, started", ["'open', 'after', NOW()"])
         number = int(self.server.value("SELECT LAST_INSERT_ID()"))
@@ -92,26 +95,27 @@ class Journal:
         return number
 
     def add_constraints(self, entry: Entry, constraints: list) -> None:
-        """Write down constraints that came to an open group since; on disk, as `open`."""
+        """Adds constraints that appeared in an open group. They are on disk on return."""
         self.server.run("START TRANSACTION")
         self._add(entry.id, len(entry.constraints), constraints)
         self._commit()
         entry.constraints += constraints
 
     def set_goal(self, entry: Entry, goal: str) -> None:
-        """Turn an open group round; on disk, as `open`."""
+        """Changes the goal of an open group. The change is on disk on return."""
         self._update(f"goal = {value(goal)} WHERE id = {entry.id}")
         entry.goal = goal
 
     def converted(self, entry: Entry, member: Member, bytes_after: int, seconds: float) -> None:
-        """What the conversion of a table came to, for `status` and later estimates."""
+        """Records the size and duration of a table's conversion, for `status` and later
+        estimates."""
         self.server.run(
             f"UPDATE {name(DATABASE, 'tables')} SET bytes_after = {bytes_after}, seconds = "
             f"{seconds:.3f} WHERE group_id = {entry.id} AND number = {member.number}")
 
     def forget(self, entry: Entry, member: Member) -> None:
-        """Take a table that is gone out of an open group, with its constraints; on disk, as
-        `open`."""
+        """Removes a dropped table and its constraints from an open group. The change is on disk on
+        return."""
         self.server.run("START TRANSACTION")
         self.server.run(f"DELETE FROM {name(DATABASE, 'tables')} WHERE group_id = {entry.id} "
                         f"AND number = {member.number}")
@@ -124,13 +128,13 @@ class Journal:
         entry.constraints[:] = keep
 
     def close(self, entry: Entry) -> None:
-        """Everything of the group is as it is to be. That is on disk before the journal says so."""
+        """Marks a group as complete. Its tables are on disk before the journal says so."""
         self.server.run("FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS")
         state = "done" if entry.goal == "after" else "undone"
         self._update(f"state = '{state}', ended = NOW() WHERE id = {entry.id}")
 
     def under_way(self) -> list:
-        """The open groups."""
+        """Returns the open groups."""
         found = []
         for number, goal in self.server.run(f"SELECT id, goal FROM {name(DATABASE, 'groups')} "
                                             "WHERE state = 'open' ORDER BY id"):
@@ -146,8 +150,8 @@ class Journal:
         return found
 
     def closed(self) -> list:
-        """Of each group that is closed: number, state, when it ended, tables, bytes before and
-        after, seconds of copying."""
+        """Returns for each closed group its ID, state, end time, number of tables, bytes before and
+        after, and seconds of copying."""
         return self.server.run(
             "SELECT g.id, g.state, g.ended, COUNT(*), SUM(t.bytes_before), "
             "IFNULL(SUM(t.bytes_after), 0), IFNULL(SUM(t.seconds), 0) FROM "
@@ -170,8 +174,8 @@ class Journal:
         self._commit()
 
     def _commit(self) -> None:
-        """COMMIT, durably whatever innodb_flush_log_at_trx_commit says: what follows may be durable
-        at once in another engine. InnoDB syncs its log at the end of each CREATE TABLE."""
+        """Commits durably, regardless of innodb_flush_log_at_trx_commit, because later steps may be
+        durable at once in another engine. InnoDB syncs its log at the end of each CREATE TABLE."""
         self.server.run("COMMIT")
         if self.server.value("SELECT @@innodb_flush_log_at_trx_commit") != "1":
             synced = name(DATABASE, "synced")
@@ -180,6 +184,6 @@ class Journal:
 
 
 def row(*values) -> str:
-    """Values of a row, as SQL."""
+    """Returns the values of a row as SQL."""
     return ", ".join(map(value, values))
 

@@ -1,4 +1,4 @@
-"""Rows whose parent is not there."""
+"""Finds rows without a parent."""
 
 from cheetah_client.connection import Connection, name
 
@@ -6,7 +6,7 @@ from .tables import Constraint
 
 
 def query(constraint: Constraint, what: str = "child.*") -> str:
-    """A SELECT of the rows that a constraint does not allow."""
+    """Returns a SELECT of the rows that violate a constraint."""
     given = " AND ".join(f"child.{name(column)} IS NOT NULL" for column in constraint.columns)
     same = " AND ".join(f"parent.{name(there)} = child.{name(here)}" for here, there in
                         zip(constraint.columns, constraint.parent_columns))
@@ -15,15 +15,15 @@ def query(constraint: Constraint, what: str = "child.*") -> str:
 
 
 def found(server: Connection, constraints: list) -> list:
-    """Those of the constraints that rows violate, each with how many. Reads all children, each
-    with its parents in one snapshot."""
+    """Returns the violated constraints with their numbers of violating rows. Reads all children,
+    and each child with its parents in one snapshot."""
     counts = [(constraint, int(server.value(query(constraint, "COUNT(*)"))))
               for constraint in constraints]
     return [pair for pair in counts if pair[1]]
 
 
 def told(pairs: list) -> str:
-    """What `found` says, for people: each constraint with the query that finds its rows."""
+    """Formats the result of `found`: each constraint with the query that finds its rows."""
     return "\n".join(f"{constraint}: {count:,} rows of {constraint.child} have no parent in "
                      f"{constraint.parent}. They are found by\n  {query(constraint)};"
                      for constraint, count in pairs)

@@ -1,4 +1,4 @@
-"""What goes, what stays and why, how large it will be, and how long it will take."""
+"""The plan: which tables are converted, which stay and why, their sizes, and the duration."""
 
 import re
 from dataclasses import dataclass, field
@@ -16,21 +16,22 @@ CHEETAH, INNODB = "CHEETAH", "InnoDB"
 
 @dataclass
 class Selection:
-    """What the operator named: databases, single tables, or everything."""
+    """The databases and tables that the operator named, or all of them."""
 
     schemas: set = field(default_factory=set)
     places: set = field(default_factory=set)
     is_all: bool = False
 
     def has(self, place: Place) -> bool:
-        """Whether a table was named."""
+        """Returns whether the table was selected."""
         return self.is_all or place.schema in self.schemas or place in self.places
 
 
 @dataclass
 class Plan:
-    """Groups that go, in their order, and those that stay; weights by place; what else is to be
-    known; tables of the selection that have the engine already, and those of other engines."""
+    """Groups to convert, in their order, and groups that stay; weights by place; notes for the
+    operator; the number of selected tables that already have the engine, and the tables of other
+    engines."""
 
     engine: str
     going: list
@@ -42,19 +43,19 @@ class Plan:
     speed: float
 
     def ordered(self) -> list:
-        """Weights of the tables that go, in the order in which they are converted."""
+        """Returns the weights of the tables to convert, in the order of conversion."""
         return [weight for group in self.going for weight in
                 sorted((self.weights[place] for place in group.places if place in self.weights),
                        key=lambda weight: weight.before)]
 
     def seconds(self) -> float:
-        """How long the copies take, by the sample; 0 if that is unknown."""
+        """Returns the estimated duration of the copies, or 0 if it is unknown."""
         weights = self.ordered()
         copied = sum(weight.before for weight in weights)
         return copied / self.speed if self.speed else 0.0
 
     def show(self) -> None:
-        """Tell the operator."""
+        """Prints the plan."""
         rows = []
         for group in self.going:
             for place in group.places:
@@ -94,7 +95,7 @@ class Plan:
 
 
 def make_plan(look: Connection, selection: Selection, engine: str) -> Plan:
-    """Look at everything that was named, and try its definitions with the engine."""
+    """Examines all selected tables and tries their definitions with the engine."""
     source = INNODB if engine == CHEETAH else CHEETAH
     constraints = tables.read_constraints(look)
     known = {table.place: table for table in tables.read_tables(
@@ -129,7 +130,7 @@ def make_plan(look: Connection, selection: Selection, engine: str) -> Plan:
 
 
 def reasons(group, known: dict, selection: Selection, engines: tuple, trial: Trial) -> dict:
-    """Why tables of a group cannot go, by place."""
+    """Returns the reasons why tables of a group cannot be converted, by place."""
     why = {}
     for place in group.places:
         if place not in known:
@@ -142,7 +143,7 @@ def reasons(group, known: dict, selection: Selection, engines: tuple, trial: Tri
 
 
 def notes(look: Connection, table: tables.Table) -> list:
-    """What the operator has to know of a table that goes."""
+    """Returns notes for the operator about a table that will be converted."""
     found = []
     if table.is_partitioned:
         found.append(f"{table.place} has partitions: a kill of the server while it is converted "

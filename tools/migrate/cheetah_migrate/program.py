@@ -1,4 +1,4 @@
-"""The program: its commands and options."""
+"""The commands and options of cheetah-migrate."""
 
 import argparse
 import getpass
@@ -42,8 +42,8 @@ PART = r"(`(?:[^`]|``)+`|[^`.]+)"
 
 
 class Program:
-    """One run. `look` is the connection that looks and writes the journal; `work` the one that
-    changes tables, made when that begins."""
+    """One run. The connection `look` reads the current state and writes the journal. The connection
+    `work` changes tables and is opened when the changes begin."""
 
     def __init__(self, options):
         self.options = options
@@ -53,7 +53,7 @@ class Program:
         self.work = None
 
     def connect(self, binlog: int) -> Connection:
-        """A session whose settings suit copies of whole tables: rows are taken as they are."""
+        """Opens a session with settings for copying tables, so that rows are copied unchanged."""
         found = connect(self.options, self.password)
         settings = {"sql_mode": "'NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO'",
                     "foreign_key_checks": 1, "unique_checks": 1, "autocommit": 1,
@@ -71,13 +71,13 @@ class Program:
         return found
 
     def close(self) -> None:
-        """End the sessions."""
+        """Closes the sessions."""
         for connection in (self.work, self.look):
             if connection:
                 connection.close()
 
     def plan(self) -> None:
-        """The command."""
+        """Runs the command `plan`."""
         self.need_engine()
         self.journal.make()
         found = self.planned()
@@ -91,7 +91,7 @@ class Program:
             line("there is not enough: `run` would refuse")
 
     def run(self) -> None:
-        """The command."""
+        """Runs the command `run`."""
         conversion = self.begin()
         self.go_on(conversion, "")
         found = self.planned()
@@ -117,19 +117,19 @@ class Program:
         line("done")
 
     def resume(self) -> None:
-        """The command."""
+        """Runs the command `resume`."""
         conversion = self.begin()
         if not self.go_on(conversion, ""):
             line("nothing is under way")
 
     def undo(self) -> None:
-        """The command."""
+        """Runs the command `undo`."""
         conversion = self.begin()
         if not self.go_on(conversion, "before"):
             line("nothing is under way")
 
     def forget(self) -> None:
-        """The command."""
+        """Runs the command `forget`."""
         self.begin()
         place = parse(self.options.table)
         if not isinstance(place, Place):
@@ -147,7 +147,7 @@ class Program:
         raise Failure(f"{place} is in no group that is under way")
 
     def status(self) -> None:
-        """The command."""
+        """Runs the command `status`."""
         if not self.journal.exists():
             line("nothing was done here yet")
             return
@@ -163,7 +163,7 @@ class Program:
             show_table(["group", "state", "ended", "tables", "before", "after", "copying"], rows)
 
     def show_entry(self, entry) -> None:
-        """An open group: what is done and what is missing."""
+        """Shows which steps of an open group are done and which are missing."""
         line(f"under way: group {entry.id}, which is to "
              + ("get its new engine" if entry.goal == "after" else "get its old engine again"))
         there = set()
@@ -179,7 +179,7 @@ class Program:
                 line(f"  not there now: {constraint.statement()};")
 
     def begin(self) -> Conversion:
-        """Make sure that nobody else converts, and that the journal is there."""
+        """Ensures that no other run converts tables and that the journal exists."""
         self.need_engine()
         self.work = self.connect(not self.options.local)
         told = ""
@@ -194,7 +194,7 @@ class Program:
                           not self.options.unchecked)
 
     def told(self, connection: str) -> str:
-        """What a connection does."""
+        """Describes what a connection is doing."""
         rows = self.look.run("SELECT IFNULL(INFO, 'idle'), PROGRESS FROM "
                              f"information_schema.PROCESSLIST WHERE ID = {connection}")
         if not rows:
@@ -202,7 +202,8 @@ class Program:
         return f"connection {connection}, {rows[0][0][:100]}, {float(rows[0][1]):.0f} %"
 
     def go_on(self, conversion: Conversion, goal: str) -> int:
-        """Finish what is under way, with another goal if one is given; how many groups."""
+        """Finishes the open groups, after changing their goal if one is given. Returns their
+        number."""
         entries = self.journal.under_way()
         for entry in entries:
             if goal and entry.goal != goal:
@@ -222,7 +223,7 @@ class Program:
         return len(entries)
 
     def planned(self) -> Plan:
-        """The plan for what was named, shown."""
+        """Makes the plan for the selected tables and shows it."""
         selection = Selection(is_all=self.options.all)
         for word in self.options.names:
             place = parse(word)
@@ -245,13 +246,13 @@ class Program:
         return found
 
     def free(self) -> tuple:
-        """Bytes that are free and where, as `estimate.free_bytes`, or what the operator says."""
+        """Returns the free bytes and their location, from `estimate.free_bytes` or --free."""
         if self.options.free is not None:
             return self.options.free, "what --free says"
         return estimate.free_bytes(self.look)
 
     def need_room(self, weights: list) -> None:
-        """Failure unless there is room for these conversions."""
+        """Raises Failure unless there is enough space for these conversions."""
         need = estimate.needed(weights)
         free, where = self.free()
         if free is None and need:
@@ -262,7 +263,7 @@ class Program:
                           f"{where}. The conversion stops here")
 
     def need_engine(self) -> None:
-        """Failure unless the server has the engine."""
+        """Raises Failure unless the server supports the engine."""
         found = {row[0].upper(): row[1] for row in self.look.run("SHOW ENGINES")}
         if found.get(CHEETAH) not in ("YES", "DEFAULT"):
             raise Failure("this server has no engine CHEETAH: INSTALL SONAME 'ha_cheetah'")
@@ -271,7 +272,7 @@ class Program:
 
 
 def parse(word: str):
-    """A table's Place, or a database's name. Backquotes as in SQL."""
+    """Parses a table's Place or a database's name, with backquotes as in SQL."""
     found = re.fullmatch(PART + r"(?:\." + PART + ")?", word)
     if not found:
         raise Failure(f"{word}: write DATABASE or DATABASE.TABLE; names with dots in backquotes")
@@ -281,7 +282,7 @@ def parse(word: str):
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line of this program."""
+    """Returns the parser of the command line."""
     found = argparse.ArgumentParser("cheetah-migrate", description=ABOUT, epilog=EXAMPLES,
                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = found.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -321,7 +322,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """Run the command of the command line; its exit status."""
+    """Runs the command line and returns the exit status."""
     options = parser().parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     program = None
@@ -350,7 +351,7 @@ def main() -> int:
 
 
 def stop(program: Program) -> None:
-    """End the statements that are running: a copy that is not complete goes away."""
+    """Kills the running statements. The server discards incomplete copies."""
     for connection in filter(None, (program.work, program.look) if program else ()):
         try:
             killer = connect(program.options, program.password)
@@ -361,7 +362,7 @@ def stop(program: Program) -> None:
 
 
 def advise(program: Program) -> None:
-    """If a group is under way now, say what can be done."""
+    """Prints advice if a group is unfinished."""
     try:
         fresh = connect(program.options, program.password)
         journal = Journal(fresh)

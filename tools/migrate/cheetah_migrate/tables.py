@@ -1,4 +1,4 @@
-"""What the server says of tables and of the constraints between them."""
+"""Reads tables, and the constraints between them, from the server."""
 
 import re
 from dataclasses import dataclass
@@ -19,19 +19,19 @@ class Place(NamedTuple):
     table: str
 
     def __str__(self):
-        """As people read it, and as the command line takes it."""
+        """Returns the name for messages, in a form that the command line accepts."""
         return ".".join(part if PLAIN.fullmatch(part) else name(part) for part in self)
 
     def sql(self) -> str:
-        """As SQL."""
+        """Returns the name as SQL."""
         return name(self.schema, self.table)
 
 
 @dataclass
 class Table:
-    """A table as information_schema.TABLES has it. `rows`, `bytes_told` (all of it) and
-    `bytes_of_indexes` are what its engine believes, and InnoDB's statistics may be old; together
-    they tell what a row weighs. `bytes_in_files`: its own files, 0 if it has none."""
+    """A table as in information_schema.TABLES. `rows`, `bytes_told` (the full size) and
+    `bytes_of_indexes` are the engine's estimates, and InnoDB's statistics may be outdated. Together
+    they give the size of a row. `bytes_in_files` is the size of the table's own files, or 0."""
 
     place: Place
     engine: str
@@ -44,23 +44,23 @@ class Table:
 
     @property
     def bytes_now(self) -> int:
-        """Bytes of all of it, as far as they are known."""
+        """Returns the current size of the table, as far as known."""
         return self.bytes_in_files or self.bytes_told
 
     @property
     def is_partitioned(self) -> bool:
-        """Whether it has partitions."""
+        """Returns whether the table has partitions."""
         return "partitioned" in self.options.lower().split()
 
     @property
     def key_block_size(self) -> int:
-        """KEY_BLOCK_SIZE that its definition asks for; 8 where it asks for none, as the engine."""
+        """Returns the KEY_BLOCK_SIZE of the definition, or 8, which is the engine's default."""
         found = re.search(r"key_block_size=(\d+)", self.options, re.I)
         return min(int(found[1]) or 8, 8) if found else 8
 
 
 class Constraint(NamedTuple):
-    """A foreign key, with all that its definition says."""
+    """A foreign key with all parts of its definition."""
 
     child: Place
     name: str
@@ -74,7 +74,7 @@ class Constraint(NamedTuple):
         return f"{self.child}.{self.name}"
 
     def clause(self) -> str:
-        """The words that add it to its table."""
+        """Returns the clause of ALTER TABLE that adds the constraint."""
         actions = "".join(f" ON {event} {rule}" for event, rule in
                           (("DELETE", self.on_delete), ("UPDATE", self.on_update))
                           if rule != "RESTRICT")
@@ -83,23 +83,24 @@ class Constraint(NamedTuple):
                 f"{actions}")
 
     def statement(self) -> str:
-        """The statement that adds it."""
+        """Returns the statement that adds the constraint."""
         return f"ALTER TABLE {self.child.sql()} ADD {self.clause()}"
 
     def flat(self) -> list:
-        """As JSON can hold it; `from_flat` reads it."""
+        """Returns the constraint in a form for JSON, which `from_flat` reads."""
         return [list(part) if isinstance(part, tuple) else part for part in self]
 
 
 def from_flat(parts: list) -> Constraint:
-    """A constraint out of `Constraint.flat`."""
+    """Returns the constraint that `Constraint.flat` stored."""
     child, label, columns, parent, parent_columns, *rules = parts
     return Constraint(Place(*child), label, tuple(columns), Place(*parent), tuple(parent_columns),
                       *rules)
 
 
 def read_tables(server: Connection, schemas: list = None, place: Place = None) -> list:
-    """All tables of these databases (None: of all that are not the system's), or one table."""
+    """Returns one table, or all tables in these databases (None: in all except system
+    databases)."""
     where = [f"TABLE_TYPE IN ({', '.join(map(text, KINDS))})"]
     if place:
         where += [f"TABLE_SCHEMA = {text(place.schema)}", f"TABLE_NAME = {text(place.table)}"]
@@ -111,7 +112,7 @@ def read_tables(server: Connection, schemas: list = None, place: Place = None) -
         "IFNULL(CREATE_OPTIONS, '') FROM information_schema.TABLES WHERE " + " AND ".join(where))
     found = [Table(Place(row[0], row[1]), row[2], row[3], *map(int, row[4:7]), row[7])
              for row in rows if row[0].lower() not in SYSTEM]
-    # The server compares names without case in these views.
+    # These views compare names case-insensitively.
     found = [table for table in found if not place or table.place == place]
     files = innodb_files(server)
     for table in found:
@@ -121,8 +122,8 @@ def read_tables(server: Connection, schemas: list = None, place: Place = None) -
 
 
 def innodb_files(server: Connection) -> dict:
-    """Bytes on disk of InnoDB's tables that have files of their own, by the names of the files;
-    those of partitions together."""
+    """Returns the sizes on disk of InnoDB tables with their own files, by file name. Partitions are
+    added together."""
     found = {}
     for label, count in server.run(
             "SELECT NAME, ALLOCATED_SIZE FROM information_schema.INNODB_SYS_TABLESPACES"):
@@ -132,13 +133,13 @@ def innodb_files(server: Connection) -> dict:
 
 
 def file_name(part: str) -> str:
-    """A name as the server writes it in names of files. (Some letters with accents have other
-    codes: a table with those counts as one without files.)"""
+    """Returns a name as the server encodes it in file names. (Some accented letters have other
+    codes. A table with such letters is treated as having no files.)"""
     return re.sub(r"[^A-Za-z0-9_]", lambda found: f"@{ord(found[0]):04x}", part)
 
 
 def read_constraints(server: Connection, child: Place = None) -> list:
-    """All constraints of the server, or those of one table."""
+    """Returns all constraints of the server, or those of one table."""
     columns, rules = "", ""
     if child:
         columns = f"AND TABLE_SCHEMA = {text(child.schema)} AND TABLE_NAME = {text(child.table)}"
@@ -165,14 +166,14 @@ def read_constraints(server: Connection, child: Place = None) -> list:
 
 
 def definition(server: Connection, place: Place) -> str:
-    """SHOW CREATE TABLE."""
+    """Returns the output of SHOW CREATE TABLE."""
     return server.run(f"SHOW CREATE TABLE {place.sql()}")[0][1]
 
 
 def without_engine(text_of_table: str) -> str:
-    """A definition in a form in which two that differ by their engine alone are equal: without
-    the engine, and with constraints in the order of their names. (InnoDB does not double backquotes
-    in their names.)"""
+    """Returns a definition without the engine and with constraints sorted by name. Two definitions
+    that differ only in the engine become equal. (InnoDB does not double backquotes in constraint
+    names.)"""
     lines = [re.sub(r"(\bENGINE ?= ?)\w+", r"\1-", line) if not line.startswith("  ") else line
              for line in text_of_table.splitlines()]
     at = [number for number, line in enumerate(lines) if line.startswith("  CONSTRAINT `")
@@ -184,18 +185,20 @@ def without_engine(text_of_table: str) -> str:
 
 
 def indexes(text_of_table: str) -> dict:
-    """The indexes of a definition that are not unique: what comes behind the name, by name."""
+    """Returns the non-unique indexes of a definition, as a map from the name to the rest of the
+    line."""
     return {found[1][1:-1].replace("``", "`"): found[2] for found in
             re.finditer(r"^  KEY (`(?:[^`]|``)+`) (.*?),?$", text_of_table, re.M)}
 
 
 def made_anew(text_of_table: str, constraints: list) -> list:
-    """Words of an ALTER TABLE that make anew, as they are, the indexes that serve these
-    constraints, and those behind them.
+    """Returns clauses of ALTER TABLE that recreate the indexes of these constraints and the indexes
+    after them.
 
-    An index that the server made for a constraint by itself is replaced when the constraint is
-    added again, with another name and behind the others. One that a statement names stays. While a
-    table is copied, this costs nothing."""
+    If the server created an index implicitly for a constraint, adding the constraint again replaces
+    the index with one that has another name and is last. An index created by a statement is kept.
+    Recreating indexes while the table is copied costs nothing.
+    """
     serving = tuple("(" + ",".join(map(name, constraint.columns)) + ")"
                     for constraint in constraints)
     found = list(indexes(text_of_table).items())

@@ -1,7 +1,7 @@
-"""What an engine does not take, asked of the server: empty copies of the tables are given the
-engine, and the constraints between them. They live in the journal's database while that lasts.
+"""Tests whether the server accepts an engine for tables: creates empty copies with that engine and
+the constraints between them. The copies are temporarily in the journal's database.
 
-So no list here has to follow what the engine learns.
+With this test, the program needs no list of the engine's features.
 """
 
 import time
@@ -13,13 +13,14 @@ from .journal import DATABASE
 from .tables import Constraint, Place, Table
 
 PREFIX = "trial_"
-# Two runs that plan at the same time take turns: each removes what is left of copies.
+# Two runs that plan at the same time take turns, because each removes leftover copies.
 LOCK_NAME, LOCK_SECONDS = "cheetah_migrate_trial", 600
 SAMPLE_BYTES = 32 << 20
 
 
 class Trial:
-    """Empty copies on a connection that writes no binary log; `with` removes them."""
+    """Empty copies of tables, on a connection that does not write to the binary log. The `with`
+    block removes the copies at its end."""
 
     def __init__(self, server: Connection, engine: str):
         self.server, self.engine = server, engine
@@ -37,8 +38,8 @@ class Trial:
             self.server.run(f"DO RELEASE_LOCK({text(LOCK_NAME)})")
 
     def refusals(self, tables: list, constraints: list) -> dict:
-        """Why tables of a group cannot have the engine, by place; empty if all can. Constraints
-        are tried only if each table alone can."""
+        """Returns the reasons why tables of a group cannot have the engine, by place. Constraints
+        are tried only if the engine is accepted for each table."""
         found = {}
         for table in tables:
             said = self._table(table)
@@ -54,8 +55,8 @@ class Trial:
         return found
 
     def bytes_a_second(self, table: Table) -> float:
-        """How fast the table's bytes are copied into the engine, by a sample of its rows; 0 if that
-        cannot be said."""
+        """Returns the rate of copying the table into the engine in bytes per second, measured with
+        a sample of rows, or 0 if it cannot be measured."""
         if (table.kind == "SEQUENCE" or not table.rows or not table.bytes_told
                 or self._table(table)):
             return 0
@@ -65,15 +66,15 @@ class Trial:
         try:
             self.server.run(f"INSERT INTO {target} SELECT * FROM {table.place.sql()} LIMIT {rows}")
             copied = int(self.server.value(f"SELECT COUNT(*) FROM {target}"))
-        except ServerError:   # columns that SELECT * does not show, or that cannot be given
+        except ServerError:   # invisible columns, or columns that cannot be assigned
             copied = 0
-        # No `finally`: after Ctrl-C an answer is outstanding, and nothing may be sent.
+        # No `finally`: after Ctrl-C an answer is outstanding, so no statement may be sent.
         seconds = time.monotonic() - started
         self._remove()
         return copied * table.bytes_told / table.rows / seconds
 
     def _table(self, table: Table) -> str:
-        """What the server says against the engine for a table, or nothing."""
+        """Returns the server's objection to the engine for a table, or an empty string."""
         if table.kind == "SEQUENCE":
             return ""
         self.names += 1
@@ -86,7 +87,7 @@ class Trial:
         return ""
 
     def _constraint(self, constraint: Constraint) -> str:
-        """What the server says against a constraint between copies, or nothing."""
+        """Returns the server's objection to a constraint between copies, or an empty string."""
         self.names += 1
         child, parent = self.copies[constraint.child], self.copies[constraint.parent]
         copy = constraint._replace(child=Place(DATABASE, child), parent=Place(DATABASE, parent),
@@ -98,7 +99,7 @@ class Trial:
         return ""
 
     def _remove(self) -> None:
-        """Drop all copies, those of an earlier run that was killed too."""
+        """Drops all copies, including those left by a killed run."""
         left = [line[0] for line in self.server.run(
             "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = "
             f"{text(DATABASE)} AND TABLE_NAME LIKE {text(PREFIX.replace('_', chr(92) + '_') + '%')}"
