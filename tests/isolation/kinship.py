@@ -30,7 +30,8 @@ from reasons import (COVERING, DELETED, Difference, DUPLICATE_ROW, KEPT, PLACE, 
 
 PARENT = {"c": "p", "d": "p", "e": "p", "g": "d"}
 CHILDREN = {"p": "cde", "d": "g"}
-KEEPS_PARENT = {"DELETE": "c", "UPDATE": "e"}   # the tables whose rows restrict a parent's DELETE or UPDATE
+# the tables whose rows prevent a DELETE of a parent, or an UPDATE of its key
+KEEPS_PARENT = {"DELETE": "c", "UPDATE": "e"}
 FOLLOWERS = "followers"
 TABLE = re.compile(r"(?:INTO|FROM|UPDATE) (\w)\b")
 WHERE, VALUES, SETS = (re.compile(r"WHERE (\w+) = (\w+)"), re.compile(r"VALUES \((\d+), (\w+)"),
