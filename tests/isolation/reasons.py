@@ -398,7 +398,7 @@ class Difference:
 
     @staticmethod
     def versions(wait, states: list) -> list:
-        """All versions of the row, or rows, that have had the record which is waited for."""
+        """Returns all versions of the row or rows that had the record waited for."""
         rows = ({row[0] for state in states for row in state if wait.is_on(row)}
                 if wait.row is None else {wait.row})
         return [row for state in states for row in state if row[0] in rows]

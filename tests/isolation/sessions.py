@@ -188,7 +188,8 @@ class Play:
 
     def __init__(self, sessions: dict, impatient=()):
         self.sessions = sessions
-        self.impatient = set(impatient)   # a step ends only after the lock wait timeouts of these sessions
+        # A step that makes one of these sessions wait lasts until its lock wait timeout.
+        self.impatient = set(impatient)
         self.entries, self.queues, self.under_way = [], {name: [] for name in sessions}, {}
 
     @classmethod

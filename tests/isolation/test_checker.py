@@ -158,7 +158,7 @@ class TestMutated:
         self.mutate("list", "READ COMMITTED", change)
 
     @pytest.mark.parametrize("how", [lambda seen: [],               # emptied
-                                     lambda seen: seen[:1] + seen[2:]])   # without its second element
+                                     lambda seen: seen[:1] + seen[2:]])   # second element removed
     def test_a_read_has_seen_less(self, how):
         self.mutate("list", "READ COMMITTED", lambda history: self.change_read(history, how))
 

@@ -122,7 +122,7 @@ class TiedClient(Client):
                              f"ON DUPLICATE KEY UPDATE v = {value}"),
                   "replace": f"REPLACE INTO p (id, v) VALUES ({key}, {value})"}[how]
         answer, affected = yield from self.several(parent)
-        if affected and (affected[0] == 1 or how == "replace"):   # the parent is new and has no child yet
+        if affected and (affected[0] == 1 or how == "replace"):   # a new parent has no child
             sent = answer[1]
             answer, affected = yield from self.several(child)
             answer = (answer[0], sent, answer[2])

@@ -137,20 +137,20 @@ COLOURS = (
 
 
 def check_contrast(driver) -> None:
-    """Checks that every text color contrasts with its background."""
+    """Checks that every text colour contrasts with its background."""
     for what, colour, own, paper in driver.execute_script(COLOURS):
         found = contrast(colour, paper if own == NOTHING else own)
         assert found >= CONTRAST_MIN, f"{what}: contrast {found:.1f} of {colour}"
 
 
 def contrast(first: str, second: str) -> float:
-    """Returns WCAG's contrast of two CSS colors."""
+    """Returns WCAG's contrast of two CSS colours."""
     light, dark = sorted((luminance(first), luminance(second)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 
 
 def luminance(colour: str) -> float:
-    """Returns WCAG's relative luminance of an rgb(..) color."""
+    """Returns WCAG's relative luminance of an rgb(..) colour."""
     parts = [float(word) / 255
              for word in colour[colour.index("(") + 1:-1].replace(",", " ").split()[:3]]
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4

@@ -37,7 +37,8 @@ def results(values: dict) -> Found:
 
 def tiny(name: str, folder: Path, engine: str, factor: float = 0.01, chosen: bool = True,
          full: bool = False) -> tuple:
-    """A real trial, as small as can be, and its values. Skips when the engine is not here."""
+    """Runs the smallest possible real trial; returns the trial and its values. Skips the test if
+    the engine is not available."""
     return tiny_of(experiment(name), folder, engine, factor, chosen, full)
 
 

@@ -100,7 +100,7 @@ def test_a_limit_that_is_too_low_is_refused():
 
 @needs_group
 def test_who_is_killed_for_want_of_memory_is_counted():
-    """A trial fails with that, not with a lost connection."""
+    """A trial then fails with that reason, not with a lost connection."""
     group = cgroup.make(32 << 20)
     try:
         done = subprocess.run(

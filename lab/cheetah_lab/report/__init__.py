@@ -14,9 +14,9 @@ from . import content, page, plots
 
 
 def write(folder: Path, run: dict, sections: list) -> Path:
-    """Write index.html, report.json and plots/*.svg into the folder; the page's path.
-    `run`: what run.json says; `sections`: of `results.Section`. ValueError for values that are no
-    numbers."""
+    """Writes index.html, report.json and plots/*.svg into the folder; returns the page's path.
+    `run` holds the contents of run.json; `sections` are `results.Section` objects. Raises
+    ValueError for values that are not numbers."""
     told = content.collect(run, sections)
     drawings = folder / "plots"
     drawings.mkdir(parents=True, exist_ok=True)
