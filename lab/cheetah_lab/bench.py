@@ -65,7 +65,8 @@ SETS = {
     "disks": Set("rented_disks", [CHEETAH, INNODB, "myrocks"], repeats=3),
 }
 USUAL = ["enwiki_text_plain", "flights_nyc13", "sysbench", "oltp", "recovery"]
-BUILDS = ["oltp", "relations", "formats", "memory", "inserts", "guids"]   # the default sets when two builds are compared
+# the default sets when two builds are compared
+BUILDS = ["oltp", "relations", "formats", "memory", "inserts", "guids"]
 OPTIONS = {
     "rows": (int, "oltp, memory, disks, backups: in all tables; relations: children; indexes: in "
                   "one"),

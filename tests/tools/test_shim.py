@@ -209,7 +209,7 @@ def test_the_link_stays_while_a_plugin_is_built_for_a_new_engine(root):
 def test_a_plugin_that_was_built_goes_when_it_is_of_no_use_any_more(root):
     assert root.run("build", NEW).returncode == 0
     root.shim("built", OLD)    # the package has a plugin for this version
-    root.shim("built", "1:10.11.17-0+deb12u1")    # for another engine and a server that was replaced
+    root.shim("built", "1:10.11.17-0+deb12u1")    # another engine, a replaced server
     assert root.run("fit").returncode == 0
     assert [file.parent.name
             for file in root.folder.glob("usr/lib/cheetah/built/*/*.so")] == [NEW[2:]]
