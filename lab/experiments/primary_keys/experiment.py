@@ -58,7 +58,7 @@ KINDS = [
 class PrimaryKeys(Experiment):
     """See experiment.toml."""
 
-    options = {"kinds": ""}   # names between commas; "": those of the scale
+    options = {"kinds": ""}   # comma-separated names; "": those of the scale
     measures = [Measure("cache", "cache", "bytes")] + [
         measure for kind in KINDS for measure in (
             Measure(f"rate {kind.name}", f"rows a second, {kind.label}", "1/s", MORE),
