@@ -134,7 +134,7 @@ def page(runs: Path, name: str) -> None:
 @lab.command("list")
 @click.pass_obj
 def listed(runs: Path) -> None:
-    """The experiments, the engines and the runs that there are."""
+    """List the experiments, the engines and the runs."""
     for experiment in experiments.load():
         reason = experiment.skip()
         print(f"{experiment.name:<24} {experiment.about['title']}"

@@ -70,7 +70,7 @@ def bounds(low: float, high: float) -> str:
 
 
 def number(value: float) -> str:
-    """Returns a number with three significant digits."""
+    """Formats a number with three significant digits, or as a whole number from 100 on."""
     return f"{value:.3g}" if value < 100 else f"{value:,.0f}"
 
 

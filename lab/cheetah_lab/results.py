@@ -87,8 +87,9 @@ class Found:
         return made
 
     def mean_of_cells(self, engine: str, measures: list, base: str, only: float = None) -> list:
-        """Returns, for several measures that are curves, the geometric mean of the ratios over the
-        places with the most repeats, for each repeat. `only` restricts this to one place."""
+        """Returns, for each repeat, the geometric mean of the ratios over all places of several
+        measures that are curves. Places with fewer repeats than others, or with a ratio that is not
+        positive, are left out. `only` restricts the mean to one place."""
         cells = [ratios for measure in measures for ratios in
                  (self.ratios(engine, measure, base, at) for at, _ in self.curve(engine, measure)
                   if only in (None, at))

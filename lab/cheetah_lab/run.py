@@ -311,7 +311,7 @@ def one_interrupt():
 
 
 def end_children() -> None:
-    """Kills remaining child processes after an interrupt and waits for them."""
+    """Kills the remaining child processes and waits for them."""
     children = [int(word) for file in Path("/proc/self/task").glob("*/children")
                 for word in file.read_text().split()]
     for child in children:

@@ -165,8 +165,8 @@ class Trial:
     @contextlib.contextmanager
     def held(self, server, database: str, phase: str, page_cache_bytes: int = PAGE_CACHE_BYTES):
         """For the block, limits the server's page cache, so that data that do not fit into the
-        engine's cache come from the disk. At the end, records the bytes of the tables and the
-        memory for the page. Without a memory cgroup nothing is limited, which is recorded. Blocks
+        engine's cache come from the disk. At the end, records the bytes of the tables and of the
+        memory for the report. Without a memory cgroup nothing is limited, which is recorded. Blocks
         for a sync of the machine, and for some seconds at the end."""
         memory = self._memory[server]
         with memory.held(page_cache_bytes) as seen:

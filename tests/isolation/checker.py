@@ -29,8 +29,8 @@ No engine that keeps the promises of the levels can produce a cycle. The promise
                       reads of a secondary index alone are exempt: InnoDB does not read the row
                       and so does not notice that the row has changed.
     SERIALIZABLE      Reads lock rows, including absent rows: PL-3 with real time (strict).
-    READ UNCOMMITTED  Checked like READ COMMITTED. If the engine reads dirty data, only the
-                      writes are checked.
+    READ UNCOMMITTED  Checked like READ COMMITTED. If the engine reads dirty data, only writes
+                      and locking reads are checked.
 A cycle is reported under the name of its anomaly: G0 (ww), G1c (ww and wr), G-single (one rw; "lost
 update" if it has two transactions and one key), G2-item (several rw). The suffix "-realtime" means
 that the cycle needs real-time edges.

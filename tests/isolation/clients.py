@@ -90,7 +90,7 @@ class Client:
         for step in plan.steps:
             outcome, sent, answered = yield from self.step(step, plan)
             if outcome.error in ROLLED_BACK:
-                self.txn.end = (sent, answered)   # the deadlock released its locks
+                self.txn.end = (sent, answered)   # the rollback released its locks
                 return
             if outcome.error and outcome.error not in REFUSED:
                 raise Unexpected(f"{self.text}: error {outcome.error} {outcome.message}")

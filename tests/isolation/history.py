@@ -67,7 +67,7 @@ class History:
         self.model = model                              # "list" or "register"
         self.txns, self.final = txns, final             # final: key -> list, or value
         self.snapshot_isolation = snapshot_isolation    # write conflicts are errors
-        # READ UNCOMMITTED really reads what is not committed
+        # READ UNCOMMITTED really reads uncommitted data
         self.dirty_reads = dirty_reads
         self.engine = engine
 

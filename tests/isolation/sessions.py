@@ -272,7 +272,7 @@ class Play:
 
     def take_late(self) -> None:
         """Takes late answers. No session holds a lock any more, so a session that seems to wait for
-        a lock is only slow: its thread sleeps until another thread of a busy machine runs."""
+        a lock is only slow: its thread sleeps until a busy machine runs the thread it waits for."""
         late = select.select([session for session in self.sessions.values() if session.pending],
                              [], [], LATE_SECONDS)[0]
         if not late:

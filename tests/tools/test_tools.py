@@ -1,4 +1,4 @@
-"""Tests of the tools' own rules."""
+"""Tests of single functions of the tools."""
 
 import os
 import re

@@ -355,7 +355,7 @@ def template() -> Path:
 
 def scratch(name: str) -> Path:
     """Creates an empty folder for one run of a test: `var/tmp/NAME-PID`. Deletes the folders of
-    ended runs, unless the environment variable `KEEP` is set."""
+    ended runs, unless the environment variable named by `KEEP` is set."""
     root = VAR / "tmp"
     for old in root.glob(f"{name}-*"):
         pid = old.name.removeprefix(f"{name}-")

@@ -202,7 +202,8 @@ def log_of(number: int):
 
 def rounds_of(commit: str, engine: str, seed: int) -> dict:
     """Returns the ledgers' rounds of a soak, by number: tests passed, tests skipped, seconds. The
-    last line of a round counts, except a failure at another commit."""
+    last line of a round counts, except a failure at another commit. Raises Failure if a round
+    failed at this commit."""
     rounds = {}
     for ledger in filter(Path.exists, (LANDED, LEDGER)):
         for line in ledger.read_text(encoding="utf-8").splitlines():

@@ -18,8 +18,9 @@ from .say import Failure, step
 
 WIKIPEDIA = "enwiki_text_plain"
 INSERT_BYTES = 1_000_000
-NOT_PLAIN = re.compile(rb"\\.|['\"\x00-\x1f\x7f-\xff]", re.S)   # and escapes of dumps
-# The document's columns, with other names.
+# `write_plain` replaces these with blanks: escapes of dumps, quotes, control and non-ASCII bytes.
+NOT_PLAIN = re.compile(rb"\\.|['\"\x00-\x1f\x7f-\xff]", re.S)
+# The columns of the document's table.
 COLUMNS = ("`old_id` int(8) unsigned NOT NULL AUTO_INCREMENT, `old_text` mediumblob NOT NULL, "
            "`old_flags` tinyblob NOT NULL, PRIMARY KEY (`old_id`)")
 

@@ -19,8 +19,7 @@ SECONDARY_KEYS = ["KEY marketsegment (price, customerid)",
                   "KEY registersegment (cashregisterid, price, customerid)",
                   "KEY pdc (price, dateandtime, customerid)"]
 PREPARED_BATCHES = 8
-# A table is outgrown when it is larger than cache and page cache together times this factor. The
-# factor exceeds 1 because the server also keeps data of its own in its cache.
+# A table has outgrown the cache when it is larger than the cache times this factor.
 OUTGROWN_BY = 1.1
 COLUMNS = ("dateandtime DATETIME NOT NULL, cashregisterid INT NOT NULL, customerid INT NOT NULL, "
            "productid INT NOT NULL, price FLOAT NOT NULL, data VARCHAR(40) NOT NULL")

@@ -53,7 +53,7 @@ def measures_of(prefix: str) -> list:
 
 
 class FastIndexCreation(Experiment):
-    """W4 to W8."""
+    """See experiment.toml; the document's figures W4 to W8."""
 
     together = True
     options = {"parts": "loads", "rows": 1_000_000}
@@ -194,7 +194,7 @@ class FastIndexCreation(Experiment):
                            for label, *rest in show.columns(measures_of(prefix))])
 
     def figures(self, results):
-        """Returns W4 to W8."""
+        """Returns the figures W4 to W8."""
         def of_base(key, what, document, engines, part, unit):
             measure, base = f"{part}_{unit}", f"all_{unit}"
             found = [results.ratios(engine, measure, BASE, base_measure=base) for engine in engines]

@@ -160,7 +160,7 @@ def log_to_replay(server, engine) -> int:
 
 
 class Writer(threading.Thread):
-    """Updates, inserts and deletes rows of one table, some hundred with each statement."""
+    """Updates, inserts and deletes rows of one table, hundreds with each statement."""
 
     def __init__(self, server, number: int):
         super().__init__(daemon=True)

@@ -95,7 +95,7 @@ class RowCounts(Experiment):
         return [show.table(results, "Row counts", show.columns(self.measures))]
 
     def figures(self, results) -> list:
-        """Returns W12 and W13."""
+        """Returns the figures W12 and W13."""
         kinds = [("W12 length", "rows by DATA_LENGTH / AVG_ROW_LENGTH, by those there are", 1.112,
                   "ratio", "told length"),
                  ("W12 rows", "TABLE_ROWS, by those there are", 1.038, "ratio", "told rows"),

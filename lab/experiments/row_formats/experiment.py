@@ -47,7 +47,7 @@ LAZY_LOG = {name: 2
 
 
 class RowFormats(Experiment):
-    """W1 to W3, V1 to V3."""
+    """See experiment.toml; the document's figures W1 to W3 and V1 to V3."""
 
     measures = [Measure("load_rows", "rows, one in each INSERT", "rows"),
                 Measure("rows", "rows of the table", "rows"),
@@ -211,7 +211,7 @@ class RowFormats(Experiment):
                           + [(f"p99 with {counts[-1]:g}", f"p99_{cache}", counts[-1], "ms")])
 
     def figures(self, results):
-        """Returns W1 to W3."""
+        """Returns the figures W1 to W3."""
         made = []
         for key, measure, what, position in (("W1", "load_s", "load, one row in each INSERT", 0),
                                              ("W2", "bytes", "bytes on disk", 1)):

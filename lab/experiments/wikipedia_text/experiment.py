@@ -35,7 +35,7 @@ def table_name(engine: str) -> str:
 
 
 class WikipediaText(Experiment):
-    """W9, W10, F5, F8."""
+    """See experiment.toml; the document's figures W9, W10, F5 and F8."""
 
     measures = [Measure("source_bytes", "size of the rows as text", "bytes"),
                 Measure("articles", "articles of Wikipedia", "rows"),
@@ -147,7 +147,7 @@ class WikipediaText(Experiment):
                      "default it compresses all tables.")
 
     def figures(self, results):
-        """Returns W9 and W10."""
+        """Returns the figures W9 and W10."""
         copied = [results.ratios(engine, "source_table_bytes", engine, base_measure="bytes")
                   for engine in (BASE, "cheetah")]
         made = [Figure("W10 source",
