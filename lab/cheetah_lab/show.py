@@ -54,8 +54,8 @@ def columns(measures: list) -> list:
 
 
 def table(found, title: str, shown: list, caption: str = "") -> Table:
-    """Returns a row for each engine with values in any of the columns `shown`: (head, measure, at,
-    unit)."""
+    """Returns a table with a row for each engine that has values in any of the columns `shown`:
+    (head, measure, at, unit)."""
     rows = [cells(found, engine, [column[1:] for column in shown]) for engine in found.engines
             if any(found.values(engine, measure, at) for _, measure, at, _ in shown)]
     return Table(title, ["engine", *(column[0] for column in shown)], rows, caption)

@@ -206,8 +206,8 @@ class Client:
                              f"{self.text}")
 
     def pad(self, value) -> str:
-        """Returns an SQL expression for the `pad` column: the row's last value, repeated to as many
-        as tens of kilobytes."""
+        """Returns an SQL expression for the `pad` column: the row's last value, repeated to up to
+        tens of kilobytes."""
         return f"REPEAT('{value},', {self.run.copies})"
 
     def expect_whole(self, row) -> None:

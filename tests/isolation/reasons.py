@@ -186,8 +186,7 @@ class Difference:
 
     @staticmethod
     def meets(asking: Statement, entries: list, name: str) -> bool:
-        """Returns whether another session than `name` may have inserted or moved a row into the
-        search."""
+        """Returns whether a session other than `name` may have put a row where the search reads."""
         others = [Statement(entry.text) for step in entries for entry in (step, *step.woke)
                   if entry.name != name]
         return any((other.row and asking.finds(other.row))
@@ -383,7 +382,7 @@ class Difference:
         return COVERING if any(s.is_covered() for s in holding) else DUPLICATE_ROW
 
     def removed_by_others(self, wait, look: Look) -> bool:
-        """Returns whether the record was removed by another transaction than the blocker."""
+        """Returns whether a transaction other than the blocker removed the record."""
         seen = [at for at, state in enumerate(look.states) if any(wait.is_on(row) for row in state)]
         if not seen or seen[-1] >= self.number:
             return False

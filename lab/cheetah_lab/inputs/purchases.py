@@ -14,7 +14,8 @@ from cheetah_tools.say import Failure
 
 CASH_REGISTERS, PRODUCTS, CUSTOMERS, PRICE_MAX = 1000, 10_000, 100_000, 500
 ROWS_OF_BATCH = 1000
-OPENING = datetime(2013, 10, 28, 16, 12, 4)   # each later batch is one second later
+# the time of the first batch; each later batch is one second later
+OPENING = datetime(2013, 10, 28, 16, 12, 4)
 SECONDARY_KEYS = ["KEY marketsegment (price, customerid)",
                   "KEY registersegment (cashregisterid, price, customerid)",
                   "KEY pdc (price, dateandtime, customerid)"]

@@ -59,7 +59,7 @@ class DataSets(Experiment):
                 if formatdata.present(name)]
 
     def skip(self):
-        """Returns a reason if there are no data."""
+        """Returns the reason to skip the experiment if there are no data."""
         return "" if self.sets() else f"no such data sets: {self.option['data']}"
 
     def run(self, trial):

@@ -114,8 +114,8 @@ class GrowingIndexes(Experiment):
         return [table for table in made if table.rows]
 
     def figures(self, results) -> list:
-        """Returns W11, without and with change buffering in InnoDB. The document has curves, so
-        there are no numbers of it. All engines are compared at the same number of rows."""
+        """Returns W11, without and with change buffering in InnoDB. The document shows only curves,
+        so its column is empty. All engines are compared at the same number of rows."""
         rows = equal_rows(results)
         what = ("rows a second into growing indexes: last fifth by first fifth of the same rows"
                 + (f" ({rows:,.0f})" if rows else ""))
@@ -155,8 +155,8 @@ def is_large(rows: float, cache_bytes: float) -> bool:
 
 
 def past_cache(results, measured: tuple, base: tuple) -> list:
-    """Returns rows divided by rows, each given as (engine, measure), for each repeat in which both
-    tables grew larger than the cache."""
+    """Returns the rows of `measured` divided by those of `base`, both (engine, measure), for each
+    repeat in which both tables grew larger than the cache."""
     tries = results.together((*measured, None), (*base, None), (measured[0], "cache", None))
     return [rows / others for rows, others, cache in tries if is_large(min(rows, others), cache)]
 

@@ -107,7 +107,7 @@ class LessMemory(Experiment):
 
     def figures(self, results) -> list:
         """Returns W14: pages read divided by the prediction of the arithmetic. The document
-        computes and does not measure, so there are no numbers of it."""
+        computes and does not measure, so its column is empty."""
         return [show.figure(results, f"W14 {share:g}",
                             f"pages read with {share:g} of the memory ({said} in the document), "
                             "by the arithmetic", None, "ratio",

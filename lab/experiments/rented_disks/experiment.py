@@ -1,5 +1,5 @@
-"""Measures memory for a share of the data on simulated rented disks, with skewed and uniform keys,
-and with real texts and random digits."""
+"""Measures engines whose memory holds only a share of the data, on disks with the I/O limits of
+rented ones, with skewed and uniform keys, and with real texts and random digits."""
 
 from statistics import median
 
@@ -17,7 +17,8 @@ KEYS, TEXTS = ["uniform", "zipfian"], ["digits", "real"]
 BYTES_OF_ROW, POOL_BYTES_MIN, LOAD_BYTES = 285, 8 << 20, 1 << 30
 ROOM_BYTES_OF_ROW = 2800     # in four engines at once
 DISKS = {0: "no limit", 3000: "3,000 a second: a cloud volume", 200: "200 a second: a hard disk"}
-# The page cache's shares of the cache and `PAGE_CACHE_BYTES` together; logs need a part of it.
+# The page cache's possible shares of the cache and `PAGE_CACHE_BYTES` together. Logs always need
+# some page cache.
 PAGE_CACHE_PARTS = [0.1, 0.3, 0.6]
 SHARE_SAID = "share of InnoDB's bytes as cache"
 
@@ -73,7 +74,8 @@ class RentedDisks(Experiment):
         return several
 
     def skip(self):
-        """Returns a reason if the device cannot be limited or texts are missing."""
+        """Returns the reason to skip the experiment if the device cannot be limited or texts are
+        missing."""
         VAR.mkdir(exist_ok=True)
         limited = cgroup.no_rented_disk(VAR) if any(self.disks()) else ""
         return limited or (texts.missing() if "real" in self.asked("texts", TEXTS) else "")

@@ -53,7 +53,7 @@ class WikipediaText(Experiment):
                                    *(engine for pair in SIZES.values() for engine in pair)]))
 
     def skip(self):
-        """Returns a reason if there are no texts."""
+        """Returns the reason to skip the experiment if there are no texts."""
         return texts.missing()
 
     def run(self, trial):
