@@ -156,7 +156,7 @@ def misfit(order: list, final: tuple, execute) -> str:
 
 
 def agrees(entry, outcome) -> bool:
-    """Returns whether a statement gave the same result as when run alone; SKIP LOCKED may omit
+    """Returns whether a statement gave the same result as in the serial run; SKIP LOCKED may omit
     rows."""
     if " SKIP LOCKED" in entry.text and entry.outcome.rows is not None and outcome.rows is not None:
         return set(entry.outcome.rows) <= set(outcome.rows)

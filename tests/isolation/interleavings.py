@@ -255,8 +255,9 @@ class Comparison:
 
     def victims_one_by_one(self, stage: Stage, difference: Difference, theirs: Look,
                            ours: Look) -> str:
-        """Returns the reason of a deadlock that only InnoDB has, provided that the engines agree
-        once its victim is rolled back earlier, and otherwise do what they did here."""
+        """Returns the reason of a deadlock that only InnoDB has. It counts only if, with the victim
+        rolled back before this step, every other statement does what it did here and no difference
+        is unexplained."""
         is_possible = difference.victims_differ() and self.number < len(self.script.steps)
         for victim in difference.victims_of_theirs_only() if is_possible else ():
             reason = difference.explain_victim(victim, theirs, ours)

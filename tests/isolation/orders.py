@@ -66,8 +66,8 @@ def common_victims(number: int, mine: dict, other: dict) -> list:
 
 
 def ordered(texts: list, number: int, order: tuple) -> list:
-    """Returns the numbers of the steps up to `number`; the statements that waited, for the sessions
-    in `order`, are sent after it."""
+    """Returns the numbers of the steps up to `number`, reordered: the steps in `order` follow it,
+    and then the later steps of their sessions."""
     late = {texts[n][0]: n for n in order}
     behind = [n for n in range(number) if texts[n][0] in late and n > late[texts[n][0]]]
     before = [n for n in range(number + 1) if n not in order and n not in behind]

@@ -40,8 +40,8 @@ class Versions:
                 self.check_words(txn, place, op)
 
     def check_words(self, txn, place: int, op) -> None:
-        """Checks that each row found has one of the words, and that a search finds the own
-        writes."""
+        """Checks that each row found has one of the words, and that a search finds the
+        transaction's own writes."""
         wanted = defaultdict(set)
         for key, value in op.words or ():
             wanted[key].add(value)
@@ -134,8 +134,8 @@ class ListVersions(Versions):
         return self.orders[key][final.index(value)] if value in final else None
 
     def agrees(self, txn, key, seen, own: list, lengths: bool) -> bool:
-        """Returns whether the list ends with the own appends, after the elements they were appended
-        to."""
+        """Returns whether the list ends with the transaction's own appends, preceded by the
+        elements to which they were appended."""
         final = self.final.get(key, [])
         if lengths:
             length = seen - len(own)
