@@ -109,8 +109,8 @@ def search(words: str) -> str:
 
 
 def size(trial, server) -> int:
-    """Returns the table's bytes on disk: the sum of its files for InnoDB, otherwise the
-    statistics."""
+    """Returns the table's bytes on disk: for InnoDB the sum of its files, otherwise the sizes in
+    information_schema."""
     if trial.family == "InnoDB":
         files = [*(server.data / DATABASE).glob("FTS_*.ibd"), server.data / DATABASE / "t.ibd"]
         return sum(file.stat().st_blocks * 512 for file in files)

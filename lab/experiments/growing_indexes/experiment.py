@@ -114,8 +114,8 @@ class GrowingIndexes(Experiment):
         return [table for table in made if table.rows]
 
     def figures(self, results) -> list:
-        """Returns W11, without and with change buffering in InnoDB. The document shows only curves,
-        so its column is empty. All engines are compared at the same number of rows."""
+        """Returns the figure W11, without and with change buffering in InnoDB. The document shows
+        only curves, so its column is empty. All engines are compared at the same number of rows."""
         rows = equal_rows(results)
         what = ("rows a second into growing indexes: last fifth by first fifth of the same rows"
                 + (f" ({rows:,.0f})" if rows else ""))

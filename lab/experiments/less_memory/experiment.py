@@ -106,8 +106,8 @@ class LessMemory(Experiment):
                 Table("Selects a second", head, rates), Table(TABLE, head, slow)]
 
     def figures(self, results) -> list:
-        """Returns W14: pages read divided by the prediction of the arithmetic. The document
-        computes and does not measure, so its column is empty."""
+        """Returns the figure W14: pages read divided by the prediction of the arithmetic. The
+        document computes and does not measure, so its column is empty."""
         return [show.figure(results, f"W14 {share:g}",
                             f"pages read with {share:g} of the memory ({said} in the document), "
                             "by the arithmetic", None, "ratio",

@@ -145,7 +145,7 @@ class RowFormats(Experiment):
                   if any(results.curve(engine, f"tps_{cache}") for engine in results.engines))]
 
     def load_and_size(self, results):
-        """Returns W1 and W2 for every engine."""
+        """Returns the table of W1 and W2 for every engine."""
         rows = [[Cell(f"document: {name}"), Cell(f"{seconds:,} s"),
                  Cell(f"{seconds / DOCUMENT['Compact'][0]:.2f}"), Cell(f"{size / 1e6:,.0f} MB"),
                  Cell(f"{size / DOCUMENT['Compact'][1]:.2f}"), Cell(ABSENT), Cell(ABSENT)]
@@ -165,7 +165,7 @@ class RowFormats(Experiment):
                      "in large INSERTs.")
 
     def status(self, results):
-        """Returns V3: the values of SHOW TABLE STATUS, compared with the file size."""
+        """Returns the table of V3: the values of SHOW TABLE STATUS, compared with the file size."""
         rows = [[Cell(f"document: {name}"), Cell(f"{data:,}"), Cell(f"{index:,}"),
                  Cell(f"{(data + index) / size:.2f}")]
                 for name, (_, size, data, index) in DOCUMENT.items()]
@@ -178,8 +178,8 @@ class RowFormats(Experiment):
                      ["format", "Data_length", "Index_length", "both by the size on disk"], rows)
 
     def statistics(self, results):
-        """Returns V1 and V2 by page size. Cheetah's images have any length; their page size is the
-        smallest one into which they would have fitted."""
+        """Returns the table of V1 and V2 by page size. Cheetah's images have any length; their page
+        size is the smallest one into which they would have fitted."""
         rows = [[Cell(f"document: {name}"), *(Cell(f"{number:,}") for number in numbers),
                  Cell(f"{1 - numbers[2] / numbers[1]:.2%}")]
                 for name, numbers in DOCUMENT_STATISTICS.items()]
@@ -303,8 +303,8 @@ def most(results, measure: str) -> str:
 
 
 def caches(rows: int) -> dict:
-    """Returns the bytes of each cache for the throughput test. If the rows are too few to overflow
-    the smallest cache, that cache is left out."""
+    """Returns the bytes of each cache for the throughput test. If even the smallest cache would
+    hold too large a share of the table, the cache that overflows is left out."""
     table_bytes = rows * ROW_BYTES
     found = {"cached": max(POOL_BYTES_MIN, round(table_bytes * CACHED_BY)),
              "overflow": max(POOL_BYTES_MIN, round(table_bytes * OVERFLOW_BY))}
