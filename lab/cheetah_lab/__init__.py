@@ -1,28 +1,28 @@
-"""The lab: experiments that measure storage engines side by side, and the pages that show it.
+"""The lab: experiments that measure storage engines side by side, and the pages that show them.
 
-Many files: small layers, in the order of this list.
+The package has many small modules in layers, in the order of this list:
 
 model        what an experiment is, what it yields, and what it shows: plain data, no I/O
-numbers      how values are written: with a unit that people read, and with their spread
+numbers      formats values with readable units and with their spread
 results      the values of a run, by experiment, engine and measure; medians, spreads, paired ratios
-judge        from ratios of all repeats to a verdict
-engines      the engines that are compared, and the words that declare their tables
-show         from values to figures, series, and rows of tables
-counters     what engines say of the pages that they read
+judge        derives verdicts from the ratios of all repeats
+engines      the engines that are compared, and the table options of each
+show         converts values to figures, series, and rows of tables
+counters     the engines' own counters of the pages that they read
 cells        sysbench's workloads with numbers of connections, as several experiments measure them
 trial        one engine in one repeat of one experiment: private servers with equal memory
-room         whether the disk has room, before anything begins
+room         checks before a run that the disk has enough space
 store        a run on disk
-machine      what a run is measured on: machine, versions, hashes of plugin and code
+machine      describes what a run is measured on: machine, versions, hashes of plugin and code
 inputs/      generators of rows
 experiments  finds and loads the experiments (../experiments)
-progress     what a person sees of a run as it goes
-run          which trials a run has, in which order; keeps each as it ends, goes on where it stopped
-report/      HTML and JSON of a run, its plots
-sections     from the trials of a run to what its page shows
+progress     shows the progress of a run
+run          plans the trials of a run, saves each as it ends, and continues a stopped run
+report/      HTML and JSON of a run, and its plots
+sections     prepares the trials of a run for its page
 cli          the commands
-bench        `make bench`: experiments by the names of sets, and their report as text
+bench        `make bench`: named sets of experiments, and their report as text
 
-A module imports from those above it. Experiments use the first nine, inputs/, and the project's
+A module imports only modules above it. Experiments use the first nine, inputs/, and the project's
 own tools (cheetah_tools).
 """

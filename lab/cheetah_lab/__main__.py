@@ -1,4 +1,4 @@
-"""`python -m cheetah_lab`."""
+"""Runs the lab's commands: `python -m cheetah_lab`."""
 
 from .cli import main
 

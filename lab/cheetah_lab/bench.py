@@ -1,9 +1,8 @@
-"""`make bench`: sets of the registry's experiments by name, with what the user says of them, and
-the report as text.
+"""`make bench`: named sets of experiments with the user's options, and a report as text.
 
-Each set is a run of the lab, with a page. The text has all tables, then ratios of the first engine
-to each other one: both values of a ratio come from the same repeat, so what disturbs the machine
-disturbs both. Means come with Student's 90 % interval of their logarithm.
+Each set is a run of the lab and has a page. The report has all tables, then the ratios of the first
+engine to each other engine. Both values of a ratio come from the same repeat, so a disturbance of
+the machine affects both. Means have a 90 % confidence interval (Student's t) of their logarithms.
 """
 
 import argparse
@@ -21,15 +20,15 @@ from .model import LESS, MORE, OPEN, Scale
 
 ALL_FORMS = [INNODB, "innodb-8k", "innodb-4k", "innodb-holes", "myrocks", CHEETAH, "cheetah-4k",
              "cheetah-none"]
-CELL = 0.05     # cells that are worse by more than that, interval and all, are told
-SAME = 0.02     # two builds are alike when no geometric mean is worse by more than this
-LEAST = 1e-6    # stands for zero, which has no logarithm
+CELL = 0.05     # cells whose whole interval is worse by more than this are reported
+SAME = 0.02     # two builds are alike if no geometric mean is worse by more than this
+LEAST = 1e-6    # replaces zero, which has no logarithm
 
 
 @dataclass(frozen=True)
 class Set:
-    """An experiment as `make bench` runs it: its usual engines, the first of which is compared with
-    the others; options; and repeats."""
+    """An experiment as `make bench` runs it: its default engines (the first is compared with the
+    others), options and repeats."""
 
     experiment: str
     engines: list
@@ -66,7 +65,8 @@ SETS = {
     "disks": Set("rented_disks", [CHEETAH, INNODB, "myrocks"], repeats=3),
 }
 USUAL = ["enwiki_text_plain", "flights_nyc13", "sysbench", "oltp", "recovery"]
-BUILDS = ["oltp", "relations", "formats", "memory", "inserts", "guids"]   # if two are compared
+# the default sets when two builds are compared
+BUILDS = ["oltp", "relations", "formats", "memory", "inserts", "guids"]
 OPTIONS = {
     "rows": (int, "oltp, memory, disks, backups: in all tables; relations: children; indexes: in "
                   "one"),
@@ -85,7 +85,7 @@ OPTIONS = {
 
 
 def main(words: list) -> int:
-    """The command; 1 when something could not be measured."""
+    """Runs the command; returns 1 if something could not be measured."""
     choice = choose(words)
     names = (choice.sets or ",".join(BUILDS if choice.against else USUAL)).split(",")
     unknown = [name for name in names if name not in SETS]
@@ -97,7 +97,7 @@ def main(words: list) -> int:
 
 
 def choose(words: list):
-    """What the words say."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(prog="make bench", description="measure Cheetah beside others")
     parser.add_argument("--repeats", type=int)
     parser.add_argument("--sets", help=f"of {', '.join(SETS)}; usually {', '.join(USUAL)}")
@@ -118,14 +118,14 @@ def choose(words: list):
 
 
 def asked_engines(chosen: Set, choice) -> list:
-    """Keys of the engines, the one first that is compared with the others."""
+    """Returns the keys of the engines; the first is compared with the others."""
     if choice.engines != "all":
         return engines.named(choice.engines)
     return [CHEETAH, BEFORE] if choice.against else chosen.engines
 
 
 def measure(name: str, choice, words: list) -> int:
-    """One set: a run of the lab, and its report."""
+    """Runs one set and prints its report."""
     chosen = SETS[name]
     experiment, = experiments.load([chosen.experiment])
     options = {key: value for key, value in {**chosen.options, **choice.given}.items()
@@ -156,7 +156,7 @@ def measure(name: str, choice, words: list) -> int:
 
 
 def report(run: store.Run, keys: list, builds: bool) -> None:
-    """Tables, ratios and verdicts of a run as text."""
+    """Prints the tables, ratios and verdicts of a run."""
     for section in sections.sections(run):
         for shown in section.experiment.tables(section.found):
             print(f"\n{shown.title}")
@@ -176,7 +176,7 @@ def report(run: store.Run, keys: list, builds: bool) -> None:
 
 
 def written(cell) -> str:
-    """A cell as text; a single repeat, which has no spread, is marked."""
+    """Returns a cell as text; a single repeat, which has no spread, is marked."""
     if cell.values is None:
         return cell.text
     if len(cell.values) == 1:
@@ -185,8 +185,9 @@ def written(cell) -> str:
 
 
 def compare(section, ours: str, other: str, builds: bool) -> None:
-    """Geometric means of our values through another engine's, by measure and over all; and the
-    cells that are worse, interval and all. `builds`: they are two builds of one engine."""
+    """Prints the geometric means of our values divided by another engine's, by measure and overall,
+    and the cells whose whole interval is worse. `builds` means that the two are builds of one
+    engine."""
     groups, worse, better = {}, [], {}
     for measure in section.experiment.measures:
         kind, _, rest = measure.key.partition(" ")
@@ -206,7 +207,7 @@ def compare(section, ours: str, other: str, builds: bool) -> None:
                              else found[1] > 1 + CELL):
                 worse.append(f"{measure.key}{'' if at is None else f', {at:g}'}: {told(found)}")
     if groups:
-        groups["all"] = groups.pop("all")   # behind the others
+        groups["all"] = groups.pop("all")   # after the others
         title = f"{section.found.label(ours)} through {section.found.label(other)}"
         report_means(title, groups, {kind for kind, side in better.items() if side == MORE},
                      judged=builds)
@@ -215,12 +216,12 @@ def compare(section, ours: str, other: str, builds: bool) -> None:
 
 
 def paired(ours: list, theirs: list) -> list:
-    """Our value through theirs, repeat by repeat."""
+    """Returns our value divided by theirs for each repeat."""
     return [max(our, LEAST) / max(their, LEAST) for our, their in zip(ours, theirs)]
 
 
 def told(found: tuple, digits: int = 2) -> str:
-    """What `interval` found, in words."""
+    """Returns the text for a result of `interval`."""
     middle, low, high = found
     if low is None:
         return f"{middle:.{digits}f}"
@@ -228,9 +229,10 @@ def told(found: tuple, digits: int = 2) -> str:
 
 
 def mean_over(cells: list) -> tuple:
-    """The geometric mean over cells, each a list of ratios by repeat.
+    """Returns the geometric mean over cells, each a list of ratios by repeat.
 
-    The interval is that of the repeats' means. There is none when cells lack repeats.
+    The interval is that of the repeats' means. Cells with unequal numbers of repeats have no
+    interval.
     """
     if len(set(map(len, cells))) == 1:
         return interval([geometric_mean(repeat) for repeat in zip(*cells)])
@@ -238,9 +240,9 @@ def mean_over(cells: list) -> tuple:
 
 
 def report_means(title: str, groups: dict, floors: set, judged: bool) -> None:
-    """Print geometric means; with `judged`, also those that are worse by more than `SAME`.
+    """Prints geometric means; with `judged`, also those that are worse by more than `SAME`.
 
-    `groups`: name -> measure -> cells. `floors`: the measures of which more is better.
+    `groups`: name -> measure -> cells. `floors`: the measures of which higher values are better.
     """
     found = {name: {measure: mean_over(cells) for measure, cells in measures.items()}
              for name, measures in groups.items()}

@@ -1,6 +1,7 @@
-"""sysbench's transactions in *cells*: one workload with one number of connections, once it is warm.
+"""Measures sysbench's workloads in *cells*: one workload with one number of connections, after a
+warm-up.
 
-A cell has no values where it fails and the server lives; a remark says so.
+A cell that fails while the server lives has no values; a remark reports the failure.
 """
 
 import contextlib
@@ -13,9 +14,9 @@ from . import show
 from .model import LESS, MORE, TURN, Cell, Measure, Plot, Table, Value
 
 TABLES = 4
-STOP_SECONDS = 1          # for connecting, and for the last transactions to end
+STOP_SECONDS = 1          # to connect, and for the last transactions to end
 LOAD_ROWS_PER_SECOND = 40_000
-# Of the server, and its processor and device for each query.
+# Values of the server, and its use of processor and device per query.
 FIELDS = {"tps": ("transactions a second", "1/s", MORE), "p50": ("median", "ms", LESS),
           "p99": ("99th percentile", "ms", LESS), "longest": ("longest", "ms", LESS),
           "cpu": ("server's processor time for a query", "us", LESS),
@@ -28,24 +29,24 @@ COMPARED = ("tps", "p99", "cpu", "rate", "reads", "worst", "slow")
 
 
 def tables(rows: int, texts: str = "digits") -> sysbench.Tables:
-    """sysbench's tables, with so many rows together."""
+    """Returns sysbench's tables with this total number of rows."""
     return sysbench.Tables(max(rows // TABLES, 1), TABLES, texts)
 
 
 def measures(names: list) -> list:
-    """Those of cells with these names."""
+    """Returns the measures of cells with these names."""
     return [Measure(f"{field} {name}", f"{name}: {label}", unit, better)
             for name in names for field, (label, unit, better) in FIELDS.items()]
 
 
 def seconds(names: list, places: int, each: float, warm_seconds: float) -> float:
-    """How long all cells take, of these names at so many places."""
+    """Returns the time for all cells with these names at `places` places."""
     return len(names) * places * (each + warm_seconds + STOP_SECONDS)
 
 
 def chosen(words: str, known: list, what: str) -> list:
-    """Those of a list that were named, between commas; all of them for "all". Failure for
-    others."""
+    """Returns the named elements of a comma-separated list, or all for "all". Raises Failure for
+    unknown names."""
     found = known if words == "all" else words.split(",")
     unknown = [word for word in found if word not in known]
     if unknown:
@@ -55,7 +56,7 @@ def chosen(words: str, known: list, what: str) -> list:
 
 def measure(trial, server, name: str, at: float, workload: str, of: sysbench.Tables,
             connections: int, seconds: int, warm_seconds: int, keys: str = "uniform"):
-    """Yields the values of a cell, and then lets others have their turn."""
+    """Yields the values of a cell, then TURN so that other engines can run."""
     trial.step(f"{name}, {connections} connections")
     trial.did("sysbench " + " ".join(sysbench.words(workload, of, connections, seconds,
                                                     warm_seconds, seed=0)) + f"   # {keys} keys")
@@ -81,8 +82,8 @@ def measure(trial, server, name: str, at: float, workload: str, of: sysbench.Tab
 
 
 def values(found: sysbench.Result, spent: list, disk_bytes: int) -> dict:
-    """The figures by field; `spent`: processor seconds, bytes read and written. A time without any
-    transaction counts as if the only one had just not ended."""
+    """Returns the figures by field. `spent` holds processor seconds, bytes read and bytes written.
+    If no transaction ended, the figures are those of one transaction that took the whole time."""
     queries = max(found.queries, 1)
     cpu, read, written = (amount / queries for amount in spent)
     used = {"cpu": cpu * 1e6, "read": read, "written": written, "disk": disk_bytes}
@@ -96,7 +97,7 @@ def values(found: sysbench.Result, spent: list, disk_bytes: int) -> dict:
 
 @contextlib.contextmanager
 def watched(look):
-    """Call `look` now and each second, until the block ends."""
+    """Calls `look` now and every second until the block ends."""
     ended = threading.Event()
 
     def watch():
@@ -115,14 +116,14 @@ def watched(look):
 
 
 def plots(results, names: list, x_label: str) -> list:
-    """Transactions a second of each name as lines."""
+    """Returns a line plot of the transactions per second for each name."""
     return [Plot(name, f"{name}: transactions a second", "lines", x_label, "1/s",
                  show.lines(results, f"tps {name}"), log_x=True)
             for name in names if show.lines(results, f"tps {name}")]
 
 
 def table(results, title: str, names: list, at_said: str) -> Table:
-    """A row for each cell and engine."""
+    """Returns a table with a row for each cell and engine."""
     rows = []
     for name in names:
         places = sorted({at for engine in results.engines

@@ -15,14 +15,14 @@ from .model import Scale
 
 
 def a_number(_context, option, value: float) -> float:
-    """Refuse what only looks like one."""
+    """Rejects NaN."""
     if math.isnan(value):
         raise click.BadParameter("not a number", param=option)
     return value
 
 
 def a_name(_context, option, value: str) -> str:
-    """Refuse what is no name of a folder in the folder of runs."""
+    """Rejects strings that are not the name of a folder in the folder of runs."""
     if value and not re.fullmatch(r"\w[\w.-]*", value):
         raise click.BadParameter("a name has letters, digits, '_', '-' and '.' only", param=option)
     return value
@@ -65,7 +65,7 @@ def run(runs: Path, full: bool, names: tuple, factor: float, repeats: int, asked
     chosen = chosen_by(names)
     say_before(chosen, keys, scale, asked)
     with store.alone(runs):
-        if builds:   # within: a run that is going on keeps its plugin
+        if builds:   # under the lock, so that a running run keeps its plugin
             build.build()
         room.check([experiment for experiment in chosen if not experiment.skip()], scale, VAR)
         found = running.find(
@@ -88,13 +88,13 @@ def run(runs: Path, full: bool, names: tuple, factor: float, repeats: int, asked
 
 
 def chosen_by(names: tuple) -> list:
-    """The experiments of a run: those that are named, or all that need not be."""
+    """Returns the named experiments, or all that need not be named."""
     return [experiment for experiment in experiments.load(names)
             if names or not experiment.by_name]
 
 
 def say_before(chosen: list, keys: list, scale: Scale, asked: tuple) -> None:
-    """What a user may not expect of the run, before it takes its time."""
+    """Prints what a user may not expect of the run, before it starts."""
     if scale.repeats < sections.REPEATS_FOR_PAGE:
         say.note("one repeat has no spread, so there will be no page, only values: "
                  "give REPEATS=2 or more")
@@ -107,7 +107,8 @@ def say_before(chosen: list, keys: list, scale: Scale, asked: tuple) -> None:
 
 
 def show_page(found: store.Run) -> None:
-    """Write a run's page, and say where it is. Failure when it cannot; the values are kept."""
+    """Writes a run's page and prints its path. Raises Failure if the page cannot be written; the
+    values are kept."""
     try:
         place = sections.page(found)
     except Exception as error:
@@ -133,7 +134,7 @@ def page(runs: Path, name: str) -> None:
 @lab.command("list")
 @click.pass_obj
 def listed(runs: Path) -> None:
-    """The experiments, the engines and the runs that there are."""
+    """List the experiments, the engines and the runs."""
     for experiment in experiments.load():
         reason = experiment.skip()
         print(f"{experiment.name:<24} {experiment.about['title']}"

@@ -1,4 +1,4 @@
-"""Pages that an engine read from its files, by its own counters."""
+"""Counts the pages that an engine read from its files, with its own counters."""
 
 COUNTERS = {
     "InnoDB": ["Innodb_pages_read"],
@@ -9,5 +9,5 @@ COUNTERS = {
 
 
 def pages_read(server, family: str) -> int:
-    """Pages (of MyRocks: blocks) since the server started; what was read ahead is among them."""
+    """Returns the pages (MyRocks: blocks) read since the server started, read-ahead included."""
     return sum(server.status(name) for name in COUNTERS[family])

@@ -1,5 +1,5 @@
-"""The engines that the lab compares, by key. The words stand behind the closing parenthesis of
-CREATE TABLE."""
+"""The engines that the lab compares, by key. The words of an engine follow the closing parenthesis
+of CREATE TABLE."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ def _cheetah(label: str, words: str = "") -> Engine:
     return Engine(f"Cheetah {label}".strip(), "CHEETAH", words)
 
 
-BEFORE = "cheetah-before"   # another build of the plugin, which `given_plugin` names
+BEFORE = "cheetah-before"   # another build of the plugin, set by `given_plugin`
 ALL = {
     "innodb-compact": _innodb("COMPACT", "ROW_FORMAT=COMPACT"),
     "innodb-dynamic": _innodb("DYNAMIC", "ROW_FORMAT=DYNAMIC"),
@@ -34,15 +34,16 @@ ALL = {
 }
 for _key, _engine in ALL.items():
     _engine.key = _key
-# the keys of both as they are by default; their values stand beside the documents' figures
+# the keys of both engines with their defaults; their values are shown next to the documents'
+# figures
 INNODB, CHEETAH = "innodb-dynamic", "cheetah"
 QUICK = [INNODB, "innodb-8k", "myrocks", CHEETAH]
-# those of a full run; the others are there where they are named
+# the engines of a full run; the others run only if they are named
 FULL = [key for key in ALL if not key.endswith(("-encrypted", "-before"))]
 
 
 def named(words: str) -> list:
-    """The keys of engines that are given by their keys or labels, between commas; InnoDB alone is
+    """Returns the keys of engines given as comma-separated keys or labels. "InnoDB" alone means
     DYNAMIC, its default."""
     by_word = {**{engine.label: key for key, engine in ALL.items()}, **{key: key for key in ALL},
                "InnoDB": INNODB}
@@ -53,7 +54,8 @@ def named(words: str) -> list:
 
 
 def given_plugin(file: str) -> Path:
-    """Have the engine `BEFORE` be that of another build. Failure when there is no such file."""
+    """Makes the engine `BEFORE` use another build of the plugin. Raises Failure if the file does
+    not exist."""
     plugin = Path(file).expanduser().resolve()
     if not plugin.is_file():
         raise Failure(f"no such file: {plugin}")

@@ -1,5 +1,5 @@
-"""The experiments that there are: folders with `experiment.toml` (about) and `experiment.py` (a
-subclass of model.Experiment)."""
+"""Finds and loads the experiments: folders with `experiment.toml` (description) and `experiment.py`
+(a subclass of model.Experiment)."""
 
 import importlib.util
 import os
@@ -12,20 +12,20 @@ from cheetah_tools.say import Failure
 
 from .model import Experiment
 
-# $CHEETAH_EXPERIMENTS: another folder of experiments; tests of the lab bring their own.
+# $CHEETAH_EXPERIMENTS names another folder of experiments; tests of the lab use it.
 FOLDER = Path(os.environ.get("CHEETAH_EXPERIMENTS") or PROJECT / "lab/experiments").resolve()
 TEXTS, LISTS, TABLES = (("title", "question", "method", "document"), ("quotes",),
                         (("room", "bytes"), ("time", "seconds")))
 
 
 def names() -> list:
-    """Names of all experiments, in alphabetical order."""
+    """Returns the names of all experiments in alphabetical order."""
     return sorted(place.parent.name for place in FOLDER.glob("*/experiment.toml"))
 
 
 def load(chosen: list = ()) -> list:
-    """The chosen experiments, all when none is; Failure for a name that is not there and for a
-    folder that is not whole."""
+    """Returns the chosen experiments, or all if none is chosen. Raises Failure for an unknown name
+    and for an incomplete folder."""
     known = names()
     unknown = [name for name in chosen if name not in known]
     if unknown:
@@ -48,7 +48,7 @@ def _load(folder: Path) -> Experiment:
 
 
 def about(place: Path) -> dict:
-    """What an experiment.toml says, checked."""
+    """Returns the checked contents of an experiment.toml."""
     try:
         said = tomllib.loads(place.read_text())
     except tomllib.TOMLDecodeError as failure:

@@ -1,7 +1,7 @@
-"""From ratios of all repeats to a verdict: is the whole 90 % interval where the claim wants it?
+"""Derives verdicts from the ratios of all repeats, with 90 % confidence intervals.
 
-A claim holds when the interval lies within the bounds, it does not when the interval lies outside,
-and otherwise nothing is decided. One repeat has no interval, so it decides nothing.
+A claim holds if the interval is within the wanted bounds, and does not hold if the interval is
+outside them. Otherwise it is not decided. One repeat has no interval, so it decides nothing.
 """
 
 import math
@@ -9,18 +9,19 @@ import statistics
 
 from .model import FAILS, HOLDS, OPEN, Verdict
 
-# "No longer", "no slower", "no worse", "no impact" on a time: up to a twentieth more is the same,
-# for an engine differs by about that from itself. Sizes do not vary so: "no larger" means 1.
+# The limit for "no longer", "no slower", "no worse" and "no impact" on a time. A time up to 5 %
+# longer counts as equal, because an engine differs from itself by about that much. Sizes do not
+# vary like this, so "no larger" means a limit of 1.
 NO_LONGER = 1.05
-CERTAIN = 0.90   # of intervals
+CERTAIN = 0.90   # the confidence level of intervals
 
 
 def within(claim: str, what: str, ratios: list, low: float = 0, high: float = math.inf) -> Verdict:
-    """Whether what `ratios` estimate lies between `low` and `high`. `what`: the ratio's name in the
-    reason."""
+    """Returns the verdict on whether the value estimated by `ratios` is between `low` and `high`.
+    `what` names the ratio in the reason."""
     if not ratios:
         return Verdict(claim, OPEN, f"{what}: not measured")
-    # no logarithms, so no interval: all repeats have to agree
+    # without logarithms there is no interval, so all repeats must agree
     if len(ratios) > 1 and min(ratios) <= 0:
         inside = [low <= ratio <= high for ratio in ratios]
         return Verdict(claim, HOLDS if all(inside) else OPEN if any(inside) else FAILS,
@@ -38,8 +39,8 @@ def within(claim: str, what: str, ratios: list, low: float = 0, high: float = ma
 
 
 def at_most(claim: str, what: str, values: list, limit: float) -> Verdict:
-    """Whether values that may be zero (errors, pages) stay below a limit: decided by two repeats or
-    more that all agree."""
+    """Returns the verdict on whether values that may be zero (errors, pages) are at most `limit`.
+    It takes two or more repeats that all agree."""
     if not values:
         return Verdict(claim, OPEN, f"{what}: not measured")
     why = f"{what}: {number(min(values))} to {number(max(values))}, wanted {bounds(0, limit)}"
@@ -50,7 +51,8 @@ def at_most(claim: str, what: str, values: list, limit: float) -> Verdict:
 
 
 def all_are(claim: str, what: str, values: list, wanted: float) -> Verdict:
-    """Whether every value is just the wanted one: a single one that is not decides."""
+    """Returns the verdict on whether every value equals `wanted`; one other value refutes the
+    claim."""
     if not values:
         return Verdict(claim, OPEN, f"{what}: not measured")
     why = f"{what}: {number(min(values))} to {number(max(values))}, wanted {number(wanted)} always"
@@ -61,24 +63,24 @@ def all_are(claim: str, what: str, values: list, wanted: float) -> Verdict:
 
 
 def bounds(low: float, high: float) -> str:
-    """How the wanted range is said."""
+    """Returns the text for the wanted range."""
     if low > 0 and high < math.inf:
         return f"{number(low)} to {number(high)}"
     return f"at least {number(low)}" if low > 0 else f"at most {number(high)}"
 
 
 def number(value: float) -> str:
-    """Three digits that count."""
+    """Formats a number with three significant digits, or as a whole number from 100 on."""
     return f"{value:.3g}" if value < 100 else f"{value:,.0f}"
 
 
 def interval(values: list) -> tuple:
-    """The geometric mean, and the ends of its 90 % interval (None of a single value)."""
+    """Returns the geometric mean and the ends of its 90 % interval (None for a single value)."""
     logs = [math.log(value) for value in values]
-    middle = math.exp(statistics.mean(logs))   # exact: equal values have their own mean
+    middle = math.exp(statistics.mean(logs))   # exact if all values are equal
     if len(values) == 1:
         return middle, None, None
-    from scipy import stats   # takes a second to be loaded
+    from scipy import stats   # the import takes a second
     error = statistics.stdev(logs) / math.sqrt(len(logs))
     factor = math.exp(stats.t.ppf((1 + CERTAIN) / 2, len(logs) - 1) * error)
     return middle, middle / factor, middle * factor

@@ -1,5 +1,5 @@
-"""What a run was measured on: the machine, the versions of what took part, and what the plugin and
-the lab's code were."""
+"""Describes what a run was measured on: the machine, the versions of the programs, and hashes of
+the plugin and of the lab's code."""
 
 import hashlib
 import os
@@ -16,13 +16,13 @@ from cheetah_tools.paths import PLUGIN, PROJECT, SERVER, VAR
 LIBRARIES = ("matplotlib", "numpy", "scipy", "pymysql")
 CODE = ("lab/cheetah_lab", "tools/cheetah_tools", "tools/load")
 CODE_ENDS = (".py", ".toml", ".sql", ".lua", ".cc")
-# Parts of the lab that no value comes from: they say what the values mean, and show them.
+# Parts of the lab that do not affect any value: they only interpret and show values.
 NOT_MEASURING = ("report", "bench.py", "judge.py", "numbers.py", "progress.py",
                  "sections.py", "show.py")
 
 
 def machine() -> dict:
-    """Processor, memory, disk, system."""
+    """Returns the properties of processor, memory, disk and system."""
     disk = shutil.disk_usage(VAR)
     return {"processor": _after_colon("/proc/cpuinfo", "model name") or platform.machine(),
             "cores": len(os.sched_getaffinity(0)), **device.price(VAR),
@@ -32,7 +32,7 @@ def machine() -> dict:
 
 
 def told(about: dict) -> str:
-    """What a read of this machine's device costs, in a line."""
+    """Returns a line on the cost of a read from this machine's device."""
     if "read_cpu_us" not in about:
         return "what a read of the device costs was not measured"
     return (f"a read of 16 KiB past the page cache: {about['read_cpu_us']:.0f} us of a processor; "
@@ -42,7 +42,7 @@ def told(about: dict) -> str:
 
 
 def versions() -> dict:
-    """Of the server, of what is compared, and of what the lab computes with."""
+    """Returns the versions of the server, of the compared engines, and of the lab's libraries."""
     state = setup.ensure()
     found = {"MariaDB": state["package_version"],
              "MyRocks": setup.absent().get("MyRocks") and "absent" or state["package_version"],
@@ -52,18 +52,18 @@ def versions() -> dict:
 
 
 def plugin() -> str:
-    """SHA-256 of the plugin; empty when it was not built."""
+    """Returns the hash of the plugin; empty if it was not built."""
     return hash_of(PLUGIN) if PLUGIN.exists() else ""
 
 
 def hash_of(file: Path) -> str:
-    """The beginning of a file's SHA-256."""
+    """Returns the first 16 hexadecimal digits of a file's SHA-256."""
     return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
 
 
 def plugin_file() -> tuple:
-    """What changes whenever the plugin is written (inode, size, time), for a look that does not
-    read it; empty when it was not built."""
+    """Returns what changes whenever the plugin is written (inode, size, time), without reading the
+    file; empty if it was not built."""
     try:
         found = PLUGIN.stat()
     except FileNotFoundError:
@@ -72,8 +72,8 @@ def plugin_file() -> tuple:
 
 
 def code(experiments: Path) -> str:
-    """Hash of all that measures: the lab, the experiments in that folder, the tools, and the load
-    generator's source."""
+    """Returns the hash of all code that affects measurements: the lab, the experiments in the
+    folder, the tools, and the load generator's source."""
     total = hashlib.sha256()
     for top in [*(PROJECT / name for name in CODE), experiments]:
         for file in sorted(top.rglob("*")):
@@ -84,8 +84,8 @@ def code(experiments: Path) -> str:
 
 
 def memory_group() -> str:
-    """The version of the memory cgroups that hold servers to their memory, page cache included;
-    "none" where none is to be had."""
+    """Returns the version of the cgroups that limit the servers' memory, page cache included, or
+    "none" if they are not available."""
     group = cgroup.make(1 << 30)
     if not group:
         return "none"
@@ -109,7 +109,8 @@ def _system() -> str:
 
 
 def _file_system(place: Path) -> str:
-    """The type of the file system of a folder: that of the mount with the longest path above it."""
+    """Returns the type of a folder's file system: that of the mount with the longest path above
+    it."""
     mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
     above = [(len(words[1]), words[2]) for words in mounts
              if place == Path(words[1]) or Path(words[1]) in place.parents]

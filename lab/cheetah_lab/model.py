@@ -1,24 +1,22 @@
-"""What an experiment is, what it measures, and what it shows. Plain data: nothing here runs
-anything.
+"""Defines what an experiment is, what it measures, and what it shows. This is plain data; nothing
+here runs anything.
 
 A *run* is a set of experiments. An experiment is repeated; in each repeat every engine has one
-*trial*. A trial yields
-*values*, each of a *measure* that the experiment declares. From the values of all repeats the
-    experiment makes plots,
-tables, the documents' figures, and verdicts. Whatever is shown has all repeats in it, so that its
-spread can be shown.
+*trial*. A trial yields *values*, each of a *measure* that the experiment declares. From the values
+of all repeats the experiment makes plots, tables, the documents' figures, and verdicts. Everything
+that is shown is based on all repeats, so that its spread can be shown.
 """
 
 from dataclasses import dataclass, field
 
 LESS, MORE, NEITHER = "less", "more", ""   # which values of a measure are better
-ABSENT = "–"                               # where there is no value
+ABSENT = "–"                               # shown in place of a missing value
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A kind of figure. `unit`: one of s, ms, us, bytes, 1/s, rows, pages, ratio, or the empty
-    string for a count."""
+    """A kind of figure. `unit` is one of s, ms, us, bytes, 1/s, rows, pages, ratio, or empty for a
+    count."""
 
     key: str
     label: str
@@ -28,39 +26,39 @@ class Measure:
 
 @dataclass(frozen=True)
 class Value:
-    """One figure of one trial. `at`: where on the horizontal axis, for measures that are curves
-    (connections, rows, a second)."""
+    """One figure of one trial. `at` is the position on the horizontal axis, for measures that are
+    curves (connections, rows, a second)."""
 
     measure: str
     value: float
     at: float = None
 
 
-# What a trial yields where it lets the other engines have their turn, of experiments that are
+# A trial yields this at points where the other engines get their turn, in experiments that are
 # measured `together`.
 TURN = object()
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How large the experiments are. `factor` 1.0 is the quick run; `full` asks for all engines and
-    numbers of connections; some experiments then have more rows, more variants or longer phases,
-    too."""
+    """The size of the experiments. `factor` 1.0 is the quick run. `full` requests all engines and
+    numbers of connections; some experiments then also have more rows, more variants or longer
+    phases."""
 
     factor: float = 1.0
     full: bool = False
     repeats: int = 3
 
     def of(self, quick: float, least: int = 1) -> int:
-        """A number of rows, seconds or bytes at this scale."""
+        """Returns a number of rows, seconds or bytes at this scale."""
         return max(least, round(quick * self.factor))
 
 
 @dataclass(frozen=True)
 class Series:
-    """A line or a group of bars. `points`: (x, values of all repeats); x is a number in lines, a
-    word in bars. `engine`: the key of the engine that was measured, which gives the colour; empty:
-    computed, not measured."""
+    """A line or a group of bars. `points` are (x, values of all repeats); x is a number for lines,
+    a word for bars. `engine` is the key of the measured engine, which determines the colour; it is
+    empty for computed values."""
 
     label: str
     points: list
@@ -69,7 +67,8 @@ class Series:
 
 @dataclass(frozen=True)
 class Plot:
-    """`kind`: "lines" or "bars". Median as the mark, all repeats as a bar or a band around it."""
+    """A plot of `kind` "lines" or "bars". The mark shows the median; a bar or a band around it
+    shows all repeats."""
 
     key: str
     title: str
@@ -93,7 +92,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells under a head; the first cell of a row names it."""
+    """Rows of cells under a head. The first cell of a row is the row's name."""
 
     title: str
     head: list
@@ -103,9 +102,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the documents beside what was measured here. `document`: the number as the
-    document has it, or None for a curve or a claim; `key` is that of the list of figures: "W1 8K".
-    Values are those of all repeats."""
+    """A figure of the documents next to the values measured here, those of all repeats. `document`
+    is the document's number, or None for a curve or a claim; `key` is the key in the list of
+    figures: "W1 8K"."""
 
     key: str
     what: str
@@ -121,8 +120,8 @@ HOLDS, FAILS, OPEN = "holds", "does not hold", "not decided"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the code says of a claim: `outcome` is HOLDS, FAILS or OPEN (too much noise, or not
-    measured); `why` has the figures."""
+    """The verdict on a claim: `outcome` is HOLDS, FAILS or OPEN (too much noise, or not measured);
+    `why` contains the figures."""
 
     claim: str
     outcome: str
@@ -130,78 +129,81 @@ class Verdict:
 
 
 class Experiment:
-    """Base of all experiments: a folder in `experiments/` with `experiment.toml` and a subclass in
-    `experiment.py`.
+    """Base class of all experiments. An experiment is a folder in `experiments/` with an
+    `experiment.toml` and a subclass in `experiment.py`.
 
     `experiment.toml` has: title, question, method, document (title, author and date of the source,
-    as far as it says; empty for none), quotes (a list), [claims] (what the document, or we, say, by
-    the key that `verdicts` has for it), [room] (bytes of disk that one trial of one engine takes at
-    factor 1; if it makes files that stay for the next run, also input_bytes), and [time] (seconds
-    of such a trial; extra_seconds, if given, of one whose engine is there for the documents'
-    figures only).
+    as far as known; empty if there is none), quotes (a list), [claims] (the claims of the document
+    or our own, by the key that `verdicts` uses), [room] (bytes of disk for one trial of one engine
+    at factor 1; also input_bytes if the experiment makes files that later runs reuse), and [time]
+    (seconds of such a trial; optionally extra_seconds for engines that run only for the documents'
+    figures).
     """
 
     measures: list = []       # of Measure
-    # the engines of a repeat take turns at each TURN, not one after the other's end; the servers of
-    # the others stand still meanwhile
+    # The engines of a repeat take turns at each TURN instead of running one after the other. The
+    # servers of the waiting engines are paused.
     together = False
-    by_name = False           # part of a run only when it is named
-    compared: tuple = ()      # the first words of keys of measures that are compared; (): all
-    options: dict = {}        # name -> what it is unless the user says otherwise (`make bench`)
+    by_name = False           # included in a run only if it is named
+    compared: tuple = ()      # the first words of the keys of measures that are compared; (): all
+    options: dict = {}        # name -> default value (`make bench` can change it)
 
     def __init__(self, name: str, about: dict):
         self.name, self.about, self.option = name, about, dict(self.options)
 
     def choose(self, options: dict) -> None:
-        """Set those of the options that the experiment has."""
+        """Sets the options that the experiment has, and ignores the others."""
         self.option.update((name, value) for name, value in options.items()
                            if name in self.options)
 
     def is_compared(self, kind: str) -> bool:
-        """Whether `make bench` tells ratios of the measures whose keys begin with this word."""
+        """Returns whether `make bench` reports ratios of measures whose keys begin with this
+        word."""
         return not self.compared or kind in self.compared
 
     def engines(self, chosen: list, scale: Scale) -> list:
-        """Keys of the engines (see `engines`) that have a trial: the chosen ones, and what the
+        """Returns the keys of the engines that have a trial: the chosen ones and those that the
         document itself compares."""
         return list(chosen)
 
     def skip(self) -> str:
-        """Why this machine cannot run the experiment (a data set is absent); else empty."""
+        """Returns why this machine cannot run the experiment (such as a missing data set), or
+        ""."""
         return ""
 
     def seconds(self, factor: float, chosen: bool) -> float:
-        """About how long a trial takes, of an engine that was asked for or is there for the
-        documents' figures only; what `experiment.toml` says unless told otherwise."""
+        """Returns the approximate time of a trial for an engine that was requested (`chosen`) or
+        runs only for the documents' figures. The default is the time in `experiment.toml`."""
         said = self.about["time"]
         return factor * (said["seconds"] if chosen else said.get("extra_seconds", said["seconds"]))
 
     def room_bytes(self, scale: Scale) -> int:
-        """Bytes of disk that one trial takes, beside an empty server; what `experiment.toml` says
-        unless told otherwise."""
+        """Returns the bytes of disk that one trial takes, in addition to an empty server. The
+        default is the value in `experiment.toml`."""
         return round(self.about["room"]["bytes"] * scale.factor)
 
     def input_bytes(self, scale: Scale) -> int:
-        """Bytes of the files that the experiment makes for its trials, and that stay."""
+        """Returns the bytes of the files that the experiment makes for its trials and later
+        runs."""
         return round(self.about["room"].get("input_bytes", 0) * scale.factor)
 
     def run(self, trial):
-        """One engine in one repeat: a generator of Values. Blocks for its time; starts and stops
-        servers."""
+        """Runs one engine in one repeat, as a generator of Values. Blocks while it measures; starts
+        and stops servers."""
         raise NotImplementedError
 
     def plots(self, results) -> list:
-        """Plots of a run (`results.Found` of this experiment)."""
+        """Returns the plots of a run; `results` is this experiment's `results.Found`."""
         return []
 
     def tables(self, results) -> list:
-        """Tables of a run."""
+        """Returns the tables of a run."""
         return []
 
     def figures(self, results) -> list:
-        """The documents' figures beside what was found."""
+        """Returns the documents' figures with the measured values."""
         return []
 
     def verdicts(self, results) -> list:
-        """What the figures say of the claims."""
+        """Returns the verdicts on the claims."""
         return []

@@ -1,4 +1,4 @@
-"""How values are written. A number stands with its spread, or not at all."""
+"""Formats values. A measured value is shown with its spread or not at all."""
 
 import math
 import statistics
@@ -8,15 +8,14 @@ from .model import ABSENT
 ONE_REPEAT = "one repeat"
 BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (0, "B"))
 TIMES = ((1, "s"), (1e-3, "ms"), (0, "µs"))
-# By unit: what one of it is in the base that its names are given for, and these names from the
-# largest on.
+# By unit: the size of one unit in the base of its names, and the names from the largest on.
 SCALED = {"bytes": (1, BYTES), "s": (1, TIMES), "ms": (1e-3, TIMES), "us": (1e-6, TIMES)}
 SUFFIXES = {"1/s": "/s", "rows": "", "pages": "", "ratio": "", "%": " %", "": ""}
 UNITS = (*SCALED, *SUFFIXES)
 
 
 def spread(values, unit: str) -> str:
-    """Median and range of all repeats: "1.20 s (1.10..1.40)"."""
+    """Returns the median and range of all repeats: "1.20 s (1.10..1.40)"."""
     if not values:
         return ABSENT
     if len(values) == 1:
@@ -25,7 +24,7 @@ def spread(values, unit: str) -> str:
 
 
 def around(middle: float, values, unit: str) -> str:
-    """A mean of any kind, and the range of all values."""
+    """Returns a mean of any kind and the range of all values."""
     if min(values) == max(values):
         return f"{number(middle, unit)} (±0)"
     least, most = (digits(value, unit, like=middle) for value in (min(values), max(values)))
@@ -33,13 +32,13 @@ def around(middle: float, values, unit: str) -> str:
 
 
 def number(value, unit: str) -> str:
-    """A number that has no repeats, such as a document's."""
+    """Returns a number that has no repeats, such as a document's figure."""
     return ABSENT if value is None else digits(value, unit) + suffix(value, unit)
 
 
 def digits(value: float, unit: str, like: float = None) -> str:
-    """Without its unit; in the unit, and with as many places behind the point, in which `like` (or
-    itself) is written."""
+    """Returns the number without its unit, in the unit and with the number of decimal places that
+    `like` (by default the value itself) would have."""
     like = value if like is None else like
     by = divisor(like, unit)
     value, size = value / by, abs(like / by)
@@ -49,7 +48,8 @@ def digits(value: float, unit: str, like: float = None) -> str:
 
 
 def places(size: float, unit: str) -> int:
-    """Digits behind the point: three that count; counts have none, ratios two unless small."""
+    """Returns the decimal places for three significant digits; counts have none, ratios two unless
+    small."""
     if size == 0 or size >= 100 or (unit in ("rows", "pages") and size >= 10):
         return 0
     if unit == "ratio" and size >= 0.1:
@@ -58,7 +58,7 @@ def places(size: float, unit: str) -> int:
 
 
 def suffix(value: float, unit: str) -> str:
-    """The unit, with what belongs before it."""
+    """Returns the unit with the separator before it."""
     if unit in SCALED:
         base, names = SCALED[unit]
         return " " + next(name for least, name in names if abs(value) * base >= least)
@@ -66,7 +66,7 @@ def suffix(value: float, unit: str) -> str:
 
 
 def divisor(value: float, unit: str) -> float:
-    """By what a number is divided to be in the unit that `suffix` names."""
+    """Returns the divisor that converts a number to the unit that `suffix` names."""
     if unit not in SCALED:
         return 1.0
     base, names = SCALED[unit]

@@ -1,21 +1,21 @@
-"""What a person sees of a run as it goes: a bar on a terminal, and a line for each trial.
+"""Shows the progress of a run: a bar on a terminal, and a line for each trial.
 
-The time left is what experiment.toml says of the trials to come, corrected by what those that have
-ended took beside what theirs say.
+The time left is the declared time (experiment.toml) of the remaining trials, multiplied by the
+ratio of actual to declared time of the finished trials.
 """
 
 from rich import progress
 from rich.console import Console
 
-START_SECONDS = 1        # of a server: what a trial takes at any scale
-FOR_EVER = 1e9           # the bar goes by all trials, not by the last ones
+START_SECONDS = 1        # the time to start a server, at any scale
+FOR_EVER = 1e9           # the estimate of the bar uses all trials, not only the last ones
 
 
 class Progress:
-    """A context; in it `begin` and `end` frame each trial, `step` says what it does."""
+    """A context manager. `begin` and `end` frame each trial; `step` shows what the trial does."""
 
     def __init__(self, planned: list, factor: float, console: Console = None):
-        """`planned`: the trials to come (run.Planned)."""
+        """`planned` holds the trials to run (run.Planned)."""
         self.factor, self.total, self.count, self.title = factor, len(planned), 0, ""
         self.said, self.done, self.spent = sum(map(self._declared, planned)), 0.0, 0.0
         console = console or Console()
@@ -32,16 +32,16 @@ class Progress:
         self.bar.stop()
 
     def begin(self, planned) -> None:
-        """A trial begins."""
+        """Records that a trial begins."""
         self.title = planned.title()
         self.step("")
 
     def step(self, text: str) -> None:
-        """What the trial does now."""
+        """Shows what the trial does now."""
         self.bar.update(self.task, description=f"{self.title}{': ' if text else ''}{text}")
 
     def end(self, planned, outcome: str, seconds: float) -> None:
-        """The trial ended after so many seconds; `outcome` says how, in a word or a line."""
+        """Records that the trial ended after this many seconds; `outcome` describes the result."""
         self.count, self.spent = self.count + 1, self.spent + seconds
         self.done += self._declared(planned)
         self.bar.update(self.task, completed=self.done)
@@ -56,7 +56,7 @@ class Progress:
 
 
 def human(seconds: float) -> str:
-    """A span of time as people say it."""
+    """Returns a readable time span."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

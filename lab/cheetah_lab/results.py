@@ -1,8 +1,8 @@
-"""The values of one experiment, as the experiment and the report look at them.
+"""The values of one experiment, in the form that experiments and the report use.
 
-Values of engines are compared repeat by repeat: engines took turns within a repeat, so what
-disturbed the machine then disturbed them all, and the ratio of two values of the same repeat says
-more than that of two medians.
+Values of engines are compared repeat by repeat. Within a repeat the engines take turns, so a
+disturbance of the machine affects all of them, and the ratio of two values of the same repeat is
+more reliable than the ratio of two medians.
 """
 
 import statistics
@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 
 class Found:
-    """What the trials of one experiment yielded. `trials`: dicts with engine, repeat and values
-    ([measure, value, at])."""
+    """The values from the trials of one experiment. `trials` holds dicts with engine, repeat and
+    values ([measure, value, at])."""
 
     def __init__(self, trials: list, engines: dict):
-        """`engines`: key -> Engine, in the order in which they are shown."""
+        """`engines`: key -> Engine, in display order."""
         self.known = engines
         self._values = {}
         for trial in trials:
@@ -23,7 +23,7 @@ class Found:
         self.engines = [key for key in engines if any(found == key for found, _, _ in self._values)]
 
     def without(self, dropped):
-        """The same without what `dropped(engine, measure, at)` says."""
+        """Returns a copy without the values for which `dropped(engine, measure, at)` is true."""
         found = Found([], self.known)
         found._values = {place: values for place, values in self._values.items()
                          if not dropped(*place)}
@@ -31,52 +31,53 @@ class Found:
         return found
 
     def label(self, engine: str) -> str:
-        """How the engine is called on pages."""
+        """Returns the engine's name on pages."""
         return self.known[engine].label
 
     def family(self, engine: str) -> str:
-        """InnoDB, MyRocks or Cheetah."""
+        """Returns InnoDB, MyRocks or Cheetah."""
         return self.known[engine].family
 
     def values(self, engine: str, measure: str, at: float = None) -> list:
-        """The values of all repeats, in their order; empty when not measured."""
+        """Returns the values of all repeats in order; empty if not measured."""
         return list(self._by_repeat(engine, measure, at).values())
 
     def curve(self, engine: str, measure: str) -> list:
-        """(x, values of all repeats) of a measure that is a curve, by rising x."""
+        """Returns (x, values of all repeats) of a measure that is a curve, by ascending x."""
         places = sorted({at for found, name, at in self._values
                          if found == engine and name == measure and at is not None})
         return [(at, self.values(engine, measure, at)) for at in places]
 
     def all(self) -> list:
-        """(engine, measure, x, values of all repeats) of everything."""
+        """Returns (engine, measure, x, values of all repeats) for everything."""
         return [(engine, measure, at, self.values(engine, measure, at))
                 for engine, measure, at in self._values]
 
     def ratios(self, engine: str, measure: str, base: str, at: float = None,
                base_measure: str = "") -> list:
-        """Value through that of `base`, repeat by repeat."""
+        """Returns the value divided by the value of `base`, for each repeat."""
         above, below = (self._by_repeat(engine, measure, at),
                         self._by_repeat(base, base_measure or measure, at))
         return [above[repeat] / below[repeat] for repeat in above if below.get(repeat)]
 
     def together(self, *places) -> list:
-        """`places`: (engine, measure, x). For each repeat with all of them: the values, in this
-        order."""
+        """Returns, for each repeat that has all `places`, the values in this order. A place is
+        (engine, measure, x)."""
         found = [self._by_repeat(*place) for place in places]
         return [tuple(values[repeat] for values in found) for repeat in found[0]
                 if all(repeat in values for values in found)]
 
     def by_smallest(self, engine: str, measure: str, others: list) -> list:
-        """Value through the smallest of those of `others`, of each repeat that all of them have."""
+        """Returns the value divided by the smallest value of `others`, for each repeat that has all
+        of them."""
         above, below = (self._by_repeat(engine, measure, None),
                         [self._by_repeat(other, measure, None) for other in others])
         return [value / min(found[repeat] for found in below) for repeat, value in above.items()
                 if all(found.get(repeat) for found in below)]
 
     def median_ratios(self, engine: str, measure: str, base: str, places: list) -> list:
-        """Of a measure that is a curve: the median of the ratios at these places, of each repeat in
-        which both have all of them."""
+        """Returns, for a measure that is a curve, the median of the ratios at these places, for
+        each repeat in which both engines have all of them."""
         made = []
         for values in (self.together(*((key, measure, at)
                                        for at in places for key in (engine, base)))
@@ -86,8 +87,9 @@ class Found:
         return made
 
     def mean_of_cells(self, engine: str, measures: list, base: str, only: float = None) -> list:
-        """Of several measures that are curves: the geometric mean of the ratios at all places that
-        both have in all repeats, repeat by repeat. `only`: one place."""
+        """Returns, for each repeat, the geometric mean of the ratios over all places of several
+        measures that are curves. Places with fewer repeats than others, or with a ratio that is not
+        positive, are left out. `only` restricts the mean to one place."""
         cells = [ratios for measure in measures for ratios in
                  (self.ratios(engine, measure, base, at) for at, _ in self.curve(engine, measure)
                   if only in (None, at))
@@ -102,9 +104,9 @@ class Found:
 
 @dataclass(frozen=True)
 class Section:
-    """One experiment of a run, as the report shows it. `problems`: engine -> why it has no (or not
-    all) values; `commands`: engine -> what a person would type; `trials`: the lines of
-    trials.jsonl, failed and refused ones too; `remarks`: engine -> what to know of its values."""
+    """One experiment of a run, as the report shows it. `problems`: engine -> why values are
+    missing; `commands`: engine -> what a person would type; `trials`: the lines of trials.jsonl,
+    including failed and refused ones; `remarks`: engine -> what to know about its values."""
 
     experiment: object
     found: Found

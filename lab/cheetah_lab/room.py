@@ -1,4 +1,4 @@
-"""Whether the disk has room for a run, before it begins."""
+"""Checks before a run that the disk has enough space."""
 
 import shutil
 from pathlib import Path
@@ -9,16 +9,16 @@ from cheetah_tools.say import Failure
 from .model import Scale
 from .numbers import number
 
-# An empty server with its logs (InnoDB's has 256 MiB, Cheetah's segments come and go), and what the
-# machine itself shall keep.
+# The space for an empty server with its logs (InnoDB's log has 256 MiB, Cheetah's segments grow and
+# shrink), and the space that the machine itself keeps.
 SERVER_BYTES = 700 << 20
 KEEP_BYTES = 256 << 20
 SCALES = (100, 50, 20, 10, 5, 2, 1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
 
 
 def check(experiments: list, scale: Scale, place: Path) -> None:
-    """Failure when the free bytes of `place` do not suffice; says what is needed, what there is,
-    and which scale would fit."""
+    """Raises Failure if the free bytes of `place` do not suffice. The message says what is needed,
+    what is free, and which scale would fit."""
     free = shutil.disk_usage(place).free - KEEP_BYTES
     if needed(experiments, scale) <= free:
         return
@@ -34,7 +34,7 @@ def check(experiments: list, scale: Scale, place: Path) -> None:
 
 
 def needed(experiments: list, scale: Scale) -> int:
-    """Bytes of the largest trial, and of the inputs of all experiments, which stay."""
+    """Returns the bytes of the largest trial and of the inputs of all experiments, which remain."""
     return (SERVER_BYTES
             + max((experiment.room_bytes(scale) for experiment in experiments), default=0)
             + sum(experiment.input_bytes(scale) for experiment in experiments))

@@ -1,7 +1,7 @@
-"""A run: its trials, in which order, one after the other; each is kept as it ends.
+"""Runs the trials of a run one after the other, and saves each as it ends.
 
-Repeat by repeat, experiment by experiment, the engines take turns, and whoever begins changes with
-the repeat. What disturbs the machine for a while so meets every engine, and shows as spread.
+Within each repeat and experiment the engines take turns, and each repeat begins with another
+engine. A temporary disturbance of the machine thus affects every engine, and shows as spread.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ from .trial import Refused, Trial
 
 @dataclass(frozen=True)
 class Planned:
-    """A trial to come."""
+    """A planned trial."""
 
     experiment: Experiment
     engine: str
@@ -37,17 +37,17 @@ class Planned:
     chosen: bool
 
     def title(self) -> str:
-        """How people are told of it."""
+        """Returns the trial's name in messages."""
         return f"{self.experiment.name}, {engines.ALL[self.engine].label}, repeat {self.repeat + 1}"
 
     def key(self) -> tuple:
-        """What names it in the run."""
+        """Returns the trial's key in the run."""
         return self.experiment.name, self.engine, self.repeat
 
 
 def plan(chosen: list, asked: list, scale: Scale) -> list:
-    """All trials of a run, in order; `chosen`: experiments that this machine can run, `asked`: keys
-    of engines."""
+    """Returns all trials of a run, in order. `chosen`: experiments that this machine can run;
+    `asked`: keys of engines."""
     trials = []
     for repeat in range(scale.repeats):
         for experiment in chosen:
@@ -60,8 +60,8 @@ def plan(chosen: list, asked: list, scale: Scale) -> list:
 
 def describe(chosen: list, asked: list, scale: Scale, inputs: dict = None,
              named: dict = None) -> dict:
-    """What run.json says at the beginning, apart from the name. `inputs`: what else was given, and
-    changes what is measured; `named`: experiments and engines as far as the user has named them."""
+    """Returns the initial contents of run.json, without the name. `inputs`: further settings that
+    affect the measurements; `named`: the experiments and engines that the user named."""
     return {
         "begun": now(), "ended": None, "named": named or {},
         "asked": {"experiments": [experiment.name for experiment in chosen], "engines": asked,
@@ -82,8 +82,8 @@ def describe(chosen: list, asked: list, scale: Scale, inputs: dict = None,
 
 
 def find(runs: Path, about: dict, name: str, fresh: bool) -> store.Run:
-    """The run to go on with (the newest unfinished one that is the same), or a new one; Failure for
-    a name that is taken."""
+    """Returns the run to continue (the newest unfinished one with the same settings) or a new one.
+    Raises Failure if the name is taken."""
     if name and (runs / name).exists():
         run = store.named(runs, name)
         if fresh or not run.same(about):
@@ -102,16 +102,16 @@ def find(runs: Path, about: dict, name: str, fresh: bool) -> store.Run:
 
 
 def new_name(runs: Path) -> str:
-    """The date and the time, and a number when a run has them."""
+    """Returns the date and time, with a number appended if a run already has this name."""
     name = datetime.datetime.now().strftime("%Y-%m-%d-%H%M")
     return next(word for word in (name, *(f"{name}-{number}" for number in range(2, 1000)))
                 if not (runs / word).exists())
 
 
 def execute(run: store.Run, chosen: list, asked: list, scale: Scale) -> int:
-    """Run what is not there yet; how many of that failed. KeyboardInterrupt passes when all was
-    cleaned up; so does Failure when the plugin is no longer that of the run: a trial during which
-    it was replaced is not kept. Blocks to the end."""
+    """Runs the remaining trials; returns the number of failed ones. KeyboardInterrupt propagates
+    after the clean-up. So does Failure if the plugin is no longer that of the run; a trial during
+    which the plugin was replaced is not saved. Blocks to the end."""
     able = [experiment for experiment in chosen if not experiment.skip()]
     for experiment in chosen:
         if experiment.skip():
@@ -139,8 +139,8 @@ def execute(run: store.Run, chosen: list, asked: list, scale: Scale) -> int:
 
 
 def rounds(planned: list) -> list:
-    """The trials in lists of those that take turns: of one repeat of an experiment that is measured
-    `together`; every other trial alone."""
+    """Returns the trials in lists. The trials of one repeat of an experiment that is measured
+    `together` share a list and take turns; every other trial is alone."""
     found = []
     for trial in planned:
         last = found[-1][-1] if found else None
@@ -153,8 +153,8 @@ def rounds(planned: list) -> list:
 
 
 def measured(together: list, scale: Scale, folder: Path, progress, errors: Path, refusals: dict):
-    """Run trials that take turns; each with its line for trials.jsonl, as it ends. The servers of
-    all but one stand still."""
+    """Runs trials that take turns, and yields each with its line for trials.jsonl as it ends. The
+    servers of all but one trial are paused."""
     with contextlib.ExitStack() as stack:
         going = []
         for planned in together:
@@ -170,8 +170,8 @@ def measured(together: list, scale: Scale, folder: Path, progress, errors: Path,
 
 
 def same_plugin(run: store.Run, file) -> tuple:
-    """The state of the plugin's file, for the next look (`file`: that of the look before, None at
-    the first). Failure when it is not the run's."""
+    """Returns the state of the plugin's file for the next check; `file` is the state at the
+    previous check, None at the first. Raises Failure if the plugin is not the run's."""
     state = machine.plugin_file()
     if state != file and machine.plugin() != run.about["plugin"]:
         raise Failure(f"{show(PLUGIN)} was replaced while the run {run.name} was going on "
@@ -183,13 +183,13 @@ def same_plugin(run: store.Run, file) -> tuple:
 
 
 def outcome(said: dict) -> str:
-    """How a trial ended, in a line."""
+    """Returns how a trial ended, in a line."""
     return next((f"{word} ({(said[word].splitlines() or [''])[0]})"
                  for word in ("failed", "refused") if word in said), "measured")
 
 
 class Going:
-    """A trial under way. What an engine refused once is not tried again."""
+    """A running trial. An engine that refused once is not tried again."""
 
     def __init__(self, planned: Planned, scale: Scale, folder: Path, on_step, errors: Path,
                  refusals: dict):
@@ -201,7 +201,7 @@ class Going:
         folder.mkdir(parents=True)
 
     def go_on(self) -> bool:
-        """To where another may have its turn; False when the trial has ended. Blocks."""
+        """Runs to the next turn; returns False if the trial has ended. Blocks."""
         key, began = self.planned.key()[:2], time.monotonic()
         try:
             if key in self.refusals:
@@ -216,7 +216,7 @@ class Going:
             self._ended["refused"] = self.refusals[key] = str(refusal)
         except Failure as failure:
             self._ended["failed"] = str(failure)
-        except Exception as error:   # a run of half an hour shall not end by one mistake
+        except Exception as error:   # one error must not end a run of half an hour
             self._ended["failed"] = f"{type(error).__name__}: {error}"
             keep_traceback(self.errors, self.planned.title())
         finally:
@@ -225,12 +225,12 @@ class Going:
         return False
 
     def close(self) -> None:
-        """End what it has begun, if it has not ended."""
+        """Ends what the trial started, if it has not ended."""
         self._turns.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def said(self) -> dict:
-        """Its line for trials.jsonl."""
+        """Returns the trial's line for trials.jsonl."""
         planned, trial = self.planned, self.trial
         return {"experiment": planned.experiment.name, "engine": planned.engine,
                 "repeat": planned.repeat, "chosen": planned.chosen, **self._ended,
@@ -239,14 +239,14 @@ class Going:
 
 
 def keep_traceback(errors: Path, what: str) -> None:
-    """Add where the error that is handled now came from to a log."""
+    """Appends the traceback of the current error to a log."""
     with open(errors, "a") as log:
         log.write(f"{now()} {what}\n{traceback.format_exc()}\n")
 
 
 def values_of(experiment: Experiment, trial: Trial):
-    """Returns [measure, value, at] of all that a trial yields, and yields at its turns. Failure for
-    what its experiment does not declare, or is no number."""
+    """Returns [measure, value, at] of all values of a trial, and yields at its turns. Raises
+    Failure for an undeclared measure, and ValueError for values that are not numbers."""
     known = {measure.key for measure in experiment.measures}
     values = []
     with contextlib.closing(experiment.run(trial)) as found:
@@ -265,12 +265,13 @@ def values_of(experiment: Experiment, trial: Trial):
 
 @contextlib.contextmanager
 def cleaned():
-    """A folder for servers. At the end, however it comes, nothing is left of what the trials made:
-    folders, processes, groups."""
+    """Provides a folder for servers. However the block ends, nothing of the trials remains: no
+    folders, processes or groups."""
     sweep()
     folder = scratch("lab")
     short = Path(tempfile.mkdtemp(prefix=f"cheetah-lab-{os.getpid()}-"))
-    before, tempfile.tempdir = tempfile.tempdir, str(short)   # sockets with short paths lie there
+    # Sockets, whose paths must be short, are in this folder.
+    before, tempfile.tempdir = tempfile.tempdir, str(short)
     with one_interrupt():
         try:
             yield folder
@@ -283,8 +284,8 @@ def cleaned():
 
 
 def sweep() -> None:
-    """Delete what runs that were killed have left: groups, folders of sockets. (Their servers ended
-    with them.)"""
+    """Deletes the groups and the folders of sockets of killed runs. (Their servers ended with
+    them.)"""
     cgroup.sweep()
     for left in Path(tempfile.gettempdir()).glob("cheetah-lab-*"):
         owner = left.name.split("-")[2]
@@ -294,8 +295,8 @@ def sweep() -> None:
 
 @contextlib.contextmanager
 def one_interrupt():
-    """The first Ctrl-C or SIGTERM raises KeyboardInterrupt; those that come while its consequences
-    are cleaned up are too many."""
+    """Makes the first Ctrl-C or SIGTERM raise KeyboardInterrupt, and ignores later ones during the
+    clean-up."""
     def interrupted(*_):
         for number in handlers:
             signal.signal(number, signal.SIG_IGN)
@@ -310,7 +311,7 @@ def one_interrupt():
 
 
 def end_children() -> None:
-    """Kill child processes that an interrupt let slip, and wait for them."""
+    """Kills the remaining child processes and waits for them."""
     children = [int(word) for file in Path("/proc/self/task").glob("*/children")
                 for word in file.read_text().split()]
     for child in children:
@@ -320,5 +321,5 @@ def end_children() -> None:
 
 
 def now() -> str:
-    """The time, as run.json has it."""
+    """Returns the time in the format of run.json."""
     return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")

@@ -1,4 +1,4 @@
-"""From the trials of a run to what its page shows, experiment by experiment."""
+"""Converts the trials of a run to the contents of its page, experiment by experiment."""
 
 from pathlib import Path
 
@@ -6,20 +6,21 @@ from . import engines, experiments
 from .results import Found, Section
 from .store import Run
 
-REPEATS_FOR_PAGE = 2    # figures without spread are not shown
+REPEATS_FOR_PAGE = 2    # figures without a spread are not shown
 
 
 def page(run: Run) -> Path | None:
-    """Write the page of a run, when any engine has enough repeats for it; where it is."""
+    """Writes the page of a run if any engine has enough repeats for it; returns its path."""
     found = sections(run)
     if not any(repeats(section) >= REPEATS_FOR_PAGE for section in found):
         return None
-    from .report import write   # matplotlib takes a second to be loaded
+    from .report import write   # importing matplotlib takes a second
     return write(run.folder, {"name": run.name, **run.about}, found)
 
 
 def sections(run: Run) -> list:
-    """A section for each experiment of the run that this lab still has, skipped ones too."""
+    """Returns a section for each experiment of the run that this lab still has, including skipped
+    ones."""
     trials = run.trials()
     names = [name for name in run.about["experiments"] if name in experiments.names()]
     return [section(experiment, [trial for trial in trials
@@ -28,7 +29,7 @@ def sections(run: Run) -> list:
 
 
 def section(experiment, trials: list, about: dict) -> Section:
-    """The section of one experiment."""
+    """Returns the section of one experiment."""
     experiment.choose(about["asked"].get("options", {}))
     keys = about["experiments"][experiment.name]["engines"]
     known = {key: engine for key, engine in engines.ALL.items() if key in keys}
@@ -49,7 +50,7 @@ def section(experiment, trials: list, about: dict) -> Section:
 
 
 def repeats(section: Section) -> int:
-    """The most repeats that any engine has values of."""
+    """Returns the maximum number of repeats with values of one engine."""
     counts = [sum(trial["engine"] == key and "values" in trial for trial in section.trials)
               for key in section.found.known]
     return max(counts, default=0)

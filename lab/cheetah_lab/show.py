@@ -1,31 +1,32 @@
-"""From the values of a run to what is shown: figures, series, rows of tables."""
+"""Converts the values of a run to figures, series, and rows of tables."""
 
 from .engines import CHEETAH, INNODB
 from .model import ABSENT, Cell, Figure, Series, Table
 
 
 def figure(found, key: str, what: str, document: float, unit: str, values) -> Figure:
-    """`values`: engine key -> the values of all repeats."""
+    """Returns a figure. `values(engine)` returns the values of all repeats."""
     others = {found.label(engine): values(engine) for engine in found.engines
               if engine not in (INNODB, CHEETAH) and values(engine)}
     return Figure(key, what, document, unit, values(INNODB), values(CHEETAH), others)
 
 
 def others(found, values, engines: list) -> dict:
-    """For the last column of a figure: label -> values of those of `engines` that have any.
-    `values`: engine key -> values of all repeats."""
+    """Returns label -> values of those of `engines` that have any, for the last column of a figure.
+    `values(engine)` returns the values of all repeats."""
     return {found.label(engine): values(engine) for engine in engines
             if engine in found.engines and values(engine)}
 
 
 def lines(found, measure: str) -> list:
-    """A line for each engine that has the measure."""
+    """Returns a line for each engine that has the measure."""
     return [Series(found.label(engine), found.curve(engine, measure), engine)
             for engine in found.engines if found.curve(engine, measure)]
 
 
 def bars(found, measures: dict) -> list:
-    """A group of bars for each engine; `measures`: the word below a bar -> (measure, at)."""
+    """Returns a group of bars for each engine; `measures`: the word below a bar -> (measure,
+    at)."""
     made = []
     for engine in found.engines:
         points = [(word, found.values(engine, measure, at))
@@ -36,23 +37,25 @@ def bars(found, measures: dict) -> list:
 
 
 def cell(values: list, unit: str) -> Cell:
-    """Values of all repeats; a dash when there are none."""
+    """Returns a cell with the values of all repeats, or with a dash if there are none."""
     return Cell(values=values, unit=unit) if values else Cell(ABSENT)
 
 
 def cells(found, engine: str, measures: list) -> list:
-    """A row of a table: the engine, then a cell for each of `measures`: (measure, at, unit)."""
+    """Returns a row of a table: the engine, then a cell for each (measure, at, unit) of
+    `measures`."""
     return [Cell(found.label(engine)),
             *(cell(found.values(engine, measure, at), unit) for measure, at, unit in measures)]
 
 
 def columns(measures: list) -> list:
-    """For `table`: of measures that are no curves."""
+    """Returns columns for `table`, for measures that are not curves."""
     return [(measure.label, measure.key, None, measure.unit) for measure in measures]
 
 
 def table(found, title: str, shown: list, caption: str = "") -> Table:
-    """A row for each engine that has any of the columns `shown`: (head, measure, at, unit)."""
+    """Returns a table with a row for each engine that has values in any of the columns `shown`:
+    (head, measure, at, unit)."""
     rows = [cells(found, engine, [column[1:] for column in shown]) for engine in found.engines
             if any(found.values(engine, measure, at) for _, measure, at, _ in shown)]
     return Table(title, ["engine", *(column[0] for column in shown)], rows, caption)

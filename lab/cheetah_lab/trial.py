@@ -1,10 +1,10 @@
-"""One engine in one repeat of one experiment: servers of its own, with the memory and the promises
-that all have.
+"""One engine in one repeat of one experiment: private servers with the same memory and the same
+guarantees for all engines.
 
-All engines read and write their data past the page cache, as their users have them do. While an
-experiment prepares (bulk loads, merges, sorts), a memory cgroup limits page cache and all else
-loosely. What it measures past the cache it measures `held`: the page cache, which logs have left,
-is then small, and the same for every engine, as the engine's own cache is.
+All engines read and write their data past the page cache, as in production use. While an experiment
+prepares (bulk loads, merges, sorts), a memory cgroup limits all memory, page cache included,
+generously. Measurements with data larger than the cache are `held`: the page cache, which logs
+still use, is then small and has the same limit for every engine, like the engine's own cache.
 """
 
 import contextlib
@@ -19,40 +19,40 @@ from cheetah_tools.paths import PLUGIN, SERVER
 from cheetah_tools.say import Failure
 from cheetah_tools.server import PrivateServer
 
-LOOSE_BYTES = 384 << 20         # beside the cache, while not held
+LOOSE_BYTES = 384 << 20         # in addition to the cache, while not held
 PAGE_CACHE_BYTES = 24 << 20     # while held
 REST_SECONDS_MAX = 60
 LOG_BYTES = 256 << 20
-# InnoDB keeps so many pages free for what comes next. Its default of 1536 is little of a large
-# server's cache, and more than all of a small one.
+# The number of pages that InnoDB keeps free for later use. The default of 1536 is a small part of a
+# large server's cache, but more than the whole cache of a small one.
 FREE_PAGES_MIN = {"innodb_lru_scan_depth": 100}
 PROGRAMS = [SERVER / "usr/sbin/mariadbd", SERVER / "usr/lib/mysql/plugin/ha_rocksdb.so", PLUGIN]
 
 
 class Refused(Exception):
-    """The engine is not to be had here, or refuses the tables of the experiment; says why. Its
-    column shows the reason."""
+    """The engine is not available here, or refuses the experiment's tables. The engine's column
+    shows the reason."""
 
 
 @dataclass
 class Memory:
-    """Of one server. `group`: None where none can be had."""
+    """The memory of one server. `group` is None where cgroups are not available."""
 
     group: cgroup.MemoryGroup
     cache_bytes: int
 
     def loosen(self) -> None:
-        """Let it have what loads take."""
+        """Sets the generous limit for loads."""
         if self.group:
             self.group.limit(self.cache_bytes + LOOSE_BYTES)
 
     def held(self, page_cache_bytes: int):
-        """For a block, the page cache that all engines have; what it was is in the dictionary that
-        this gives, once the block has ended."""
+        """For a block, limits the page cache to the same size for all engines. The dictionary that
+        this provides has the measured sizes after the block."""
         return self.group.held(page_cache_bytes) if self.group else contextlib.nullcontext({})
 
     def check(self) -> None:
-        """Failure when the kernel has killed the server for want of memory."""
+        """Raises Failure if the kernel killed the server for lack of memory."""
         if self.group and self.group.kills():
             raise Failure("the kernel killed the server, which needed more than the "
                           f"{(self.cache_bytes + LOOSE_BYTES) >> 20} MiB of memory that a load "
@@ -60,48 +60,50 @@ class Memory:
 
 
 class Trial:
-    """What `Experiment.run` gets. Everything that it starts ends with it."""
+    """The argument of `Experiment.run`. Everything that a trial starts ends with it."""
 
     def __init__(self, engine, scale, repeat: int, chosen: bool, folder: Path,
                  on_step=lambda text: None):
-        """`chosen`: the engine was asked for, and is not only there for the documents' figures.
-        `folder`: empty, for servers; removed by the caller. `on_step` is told what goes on."""
+        """`chosen`: the engine was requested and does not run only for the documents' figures.
+        `folder`: an empty folder for servers, removed by the caller. `on_step` receives the current
+        step."""
         self.engine, self.scale, self.repeat, self.chosen = engine, scale, repeat, chosen
         self.folder, self.on_step = folder, on_step
-        # what a person would type to see the same; shown on the page
+        # what a person would type to see the same result; shown on the page
         self.commands = []
-        # what whoever reads the values must know; shown on the page
+        # what a reader of the values must know; shown on the page
         self.remarks = []
         # whether memory cgroups limited its servers, page cache included
         self.limited = None
-        # what was measured `held`: phase, and bytes: on_disk, cache, page_cache (median, and _most;
-        # None: not limited), own
+        # the `held` phases: phase, and bytes: on_disk, cache, page_cache (median, and _most; None:
+        # not limited), own
         self.held_phases = []
         self.rng = random.Random(repeat)        # the same rows for every engine of a repeat
-        self._servers, self._memory = 0, {}     # how many there were; server -> Memory
+        self._servers, self._memory = 0, {}     # number of servers so far; server -> Memory
 
     @property
     def family(self) -> str:
-        """InnoDB, MyRocks or Cheetah."""
+        """Returns InnoDB, MyRocks or Cheetah."""
         return self.engine.family
 
     def step(self, text: str) -> None:
-        """Say what goes on (the progress bar shows it)."""
+        """Reports the current step, which the progress bar shows."""
         self.on_step(text)
 
     def did(self, command: str) -> None:
-        """Keep a statement or a command line for the page, once."""
+        """Saves a statement or a command line for the page, once."""
         if command not in self.commands:
             self.commands.append(command)
 
     @contextlib.contextmanager
     def server(self, memory_bytes: int, **options):
-        """A started server for this engine with a cache of `memory_bytes`; stopped and removed at
-        the end of the block. Refused when it does not have the engine."""
+        """Provides a started server for this engine with a cache of `memory_bytes`; it is stopped
+        and removed after the block. Raises Refused if the server does not have the engine."""
         if self.family in setup.absent():
             raise Refused(f"{self.family} is not on this machine: {setup.absent()[self.family]}")
         self._servers += 1
-        # a page counts for who reads it first: not for the first server of a run alone
+        # The kernel charges a page to its first reader. Reading the programs here prevents the
+        # first server of a run from being charged for them.
         for program in PROGRAMS:
             if program.exists():
                 program.read_bytes()
@@ -118,7 +120,7 @@ class Trial:
             server.stop()
             memory.check()
         except Exception:
-            memory.check()                      # says more than that a connection was lost
+            memory.check()                      # more informative than a lost connection
             raise
         finally:
             server.kill()
@@ -128,13 +130,13 @@ class Trial:
                 group.remove()
 
     def pause(self) -> None:
-        """Let its servers stand still: another engine has its turn."""
+        """Pauses the trial's servers while another engine has its turn."""
         for server in self._memory:
             if server.process:
                 server.pause()
 
     def resume(self) -> None:
-        """Let them go on."""
+        """Resumes the paused servers."""
         for server in self._memory:
             if server.process:
                 server.resume()
@@ -143,7 +145,7 @@ class Trial:
         try:
             server.start()
         except Failure as failure:
-            # not a full disk, or a slow start
+            # not for other failures, such as a full disk or a slow start
             if "unknown variable 'rocksdb" in str(failure) or "ha_rocksdb.so" in str(failure):
                 raise Refused(f"the server does not start with it: {failure}") from failure
             raise
@@ -151,8 +153,8 @@ class Trial:
             raise Refused(f"this server does not have the engine {self.engine.name}")
 
     def restart(self, server, memory_bytes: int, **options) -> None:
-        """Stop the server, and start it on the same data with another cache, and with these options
-        alone; it is not held. Blocks."""
+        """Restarts the server on the same data with another cache size and only these options,
+        without the `held` limit. Blocks."""
         server.stop()
         memory = self._memory[server]
         memory.cache_bytes = memory_bytes
@@ -162,10 +164,10 @@ class Trial:
 
     @contextlib.contextmanager
     def held(self, server, database: str, phase: str, page_cache_bytes: int = PAGE_CACHE_BYTES):
-        """For the block, the server's page cache is small: what does not fit into the engine's
-        cache comes from the disk. At the end the bytes of the tables are noted for the
-        page, and the memory that there was for them. Without a memory cgroup nothing is held, and
-        noted as such. Blocks for a sync of the machine, and some seconds at the end."""
+        """For the block, limits the server's page cache, so that data that do not fit into the
+        engine's cache come from the disk. At the end, records the bytes of the tables and of the
+        memory for the report. Without a memory cgroup nothing is limited, which is recorded. Blocks
+        for a sync of the machine, and for some seconds at the end."""
         memory = self._memory[server]
         with memory.held(page_cache_bytes) as seen:
             yield
@@ -177,17 +179,20 @@ class Trial:
                                  "page_cache_most": seen.get("most"), "own": own_bytes})
 
     def rented_disk(self, server, rate: int):
-        """For a block, so many reads and writes a second of the server's device; 0: no limit."""
+        """For a block, limits the reads and writes per second of the server's device; 0: no
+        limit."""
         return cgroup.rented_disk(server.process.pid, server.cgroup, self.folder, rate)
 
     def _data_bytes(self, server, database: str) -> int:
-        """Bytes on disk of the tables; of Cheetah without old images, which checkpoints remove."""
+        """Returns the tables' bytes on disk; for Cheetah without old images, which checkpoints
+        remove."""
         return (server.status("Cheetah_segment_live_bytes") if self.family == "Cheetah"
                 else self.engine.bytes_on_disk(server, database))
 
     def bytes_at_rest(self, server, database: str) -> int:
-        """Bytes on disk of the tables, once all is written out, and what was replaced has gone
-        (some seconds). When that takes too long, a remark says so, with what was not at rest."""
+        """Returns the tables' bytes on disk once everything is written out and replaced data are
+        removed (some seconds). If this takes too long, a remark reports it, with the bytes at that
+        time."""
         self.engine.settle(server)
         deadline, before = time.monotonic() + REST_SECONDS_MAX, -1
         while ((now := self.engine.bytes_on_disk(server, database)) != before
@@ -204,8 +209,8 @@ class Trial:
         return now
 
     def _has_remains(self, server) -> bool:
-        """Whether most of Cheetah's file is old images, which checkpoints remove; they come by
-        themselves, but seconds apart."""
+        """Returns whether most of Cheetah's file is old images. Checkpoints remove them;
+        checkpoints run automatically, but seconds apart."""
         return (self.family == "Cheetah"
                 and (server.status("Cheetah_segment_live_bytes")
                      < server.status("Cheetah_segment_bytes") / 2))

@@ -1,46 +1,49 @@
 #!/usr/bin/env python3
-"""Checks histories of list appends and registers for what the isolation level of each transaction
-forbids.
+"""Checks recorded histories against the promises of each transaction's isolation level.
 
-The order of versions. A list tells it: every append is unique, and the list at the end is their
-order (Kingsbury and Alvaro, "Elle", VLDB 2020). Registers have unique values; their order follows
-from the writers' locks: the answer to a write lies inside the time for which its transaction held
-the row, and these times must not overlap.
+A history operates on lists (every write appends a value) or on registers (every write replaces the
+value).
 
-The graph. Nodes are *events*: the end of a transaction (C), the moment of a snapshot (S), a locking
-read of a row (L), a write (W). Edges say "earlier", and each follows from what was seen:
-    ww  C(writer of version i) before C(writer of version i + 1), and before that one's W
-    wr  C(writer of the version read) before S, or L
-    rw  S, or L, before C(writer of the next version); as locks are held to the end, also C(reader)
-        before that
-    po  events of a transaction before its C
-    rt  what was answered before something was sent (real time)
-A cycle is what no engine can have done that keeps the promises of the levels, which are
-    READ COMMITTED    every statement reads from one snapshot of its own, taken while it runs (PL-2
-                      of Adya, and more)
-    REPEATABLE READ   all consistent reads are from one snapshot, taken at the first (or at START
-                      TRANSACTION WITH CONSISTENT
-                      SNAPSHOT); writes and locking reads go to the newest version, so lost updates,
-                      write skew and read skew between a read and a write are *allowed*, as in
-                      InnoDB ("snapshot reads": Adya's PL-2+ for reads). With snapshot isolation, ww
-                      and wr edges of writes and locking reads also lead to S: first committer wins,
-                      PL-SI with real time. Locking reads of a secondary index alone are left out:
-                      InnoDB does not look at the row and so does not notice that it has changed
-    SERIALIZABLE      reads lock, absent rows too: PL-3 with real time (strict)
-    READ UNCOMMITTED  checked as READ COMMITTED, unless the engine reads dirty; then its writes only
-Cycles get the name of the anomaly that they are: G0 (ww), G1c (ww and wr), G-single (one rw; "lost
-update" when it is two transactions and one key), G2-item (more); "-realtime" when only the clock
-closes them.
+The order of versions. Every appended value is unique, so the final list gives the order of its
+appends (Kingsbury and Alvaro, "Elle", VLDB 2020). Register values are unique too; their order
+follows from the writers' locks: a write is answered while its transaction holds the row lock, and
+two transactions must not hold the lock of one row at the same time.
 
-Searches in a full-text index. A row's words are those of its version: a row that is found is read
-like any other, and one that is not has been read without the value that was looked for. Who locks
-what he finds does not lock what he does not find, except at SERIALIZABLE.
+The graph. Nodes are *events*: the end of a transaction (C), the taking of a snapshot (S), a locking
+read of a row (L), a write (W). An edge means "earlier" and follows from an observation:
+    ww  C(writer of version i) before C(writer of version i + 1) and before its W
+    wr  C(writer of the version read) before S or L
+    rw  S or L before C(writer of the next version); because locks are held to the end, also
+        C(reader) before C(writer of the next version)
+    po  the events of a transaction before its C
+    rt  an event that was answered before another one was sent (real time)
+No engine that keeps the promises of the levels can produce a cycle. The promises are:
+    READ COMMITTED    Every statement reads from its own snapshot, taken while the statement runs
+                      (stronger than Adya's PL-2).
+    REPEATABLE READ   All consistent reads use one snapshot, taken at the first read or at START
+                      TRANSACTION WITH CONSISTENT SNAPSHOT. Writes and locking reads use the
+                      newest version, so lost updates, write skew, and read skew between a read
+                      and a write are *allowed*, as in InnoDB ("snapshot reads": Adya's PL-2+ for
+                      reads). With snapshot isolation, the ww and wr edges of writes and locking
+                      reads also lead to S: first committer wins, PL-SI with real time. Locking
+                      reads of a secondary index alone are exempt: InnoDB does not read the row
+                      and so does not notice that the row has changed.
+    SERIALIZABLE      Reads lock rows, including absent rows: PL-3 with real time (strict).
+    READ UNCOMMITTED  Checked like READ COMMITTED. If the engine reads dirty data, only writes
+                      and locking reads are checked.
+A cycle is reported under the name of its anomaly: G0 (ww), G1c (ww and wr), G-single (one rw; "lost
+update" if it has two transactions and one key), G2-item (several rw). The suffix "-realtime" means
+that the cycle needs real-time edges.
 
-Without the graph: a row that is found by a word that it does not have ("words"); aborted read
-(G1a), intermediate read (G1b), dirty write, lost and duplicate appends, order of a list that is
-none, values from nowhere, and internal consistency: a transaction sees its own writes, and after
-ROLLBACK TO SAVEPOINT does not. Only a key that the transaction has written may show more than its
-snapshot did.
+Searches in a full-text index. A row's words belong to its version. A row that a search finds counts
+as read. A row that it does not find counts as read without the value that was searched for. A
+locking search does not lock the rows that it does not find, except at SERIALIZABLE.
+
+Checked without the graph: a row found by a word that it does not contain ("words"), aborted read
+(G1a), intermediate read (G1b), dirty write, lost and duplicate appends, lists whose order
+contradicts the final list, values that no transaction wrote, and internal consistency: a
+transaction sees its own writes, and no longer sees them after ROLLBACK TO SAVEPOINT. Only a key
+that the transaction wrote may show a newer version than its snapshot.
 """
 
 import sys
@@ -59,7 +62,7 @@ PROBLEMS_MAX = 20
 
 
 class Problem:
-    """An anomaly: its name, and a sentence."""
+    """An anomaly: its name and a sentence that describes it."""
 
     def __init__(self, name: str, text: str):
         self.name, self.text = name, text
@@ -69,7 +72,7 @@ class Problem:
 
 
 def check(history: History) -> list:
-    """All problems, the direct ones first."""
+    """Returns all problems; those found without the graph come first."""
     versions = (ListVersions if history.model == "list" else RegisterVersions)(history)
     events = Events(history, versions)
     return [Problem(*found) for found in versions.problems] + events.cycles()
@@ -90,13 +93,13 @@ class Events:
         self.add_version_order()
 
     def event(self, label, sent: int, answered: int) -> int:
-        """A node that happened between two times."""
+        """Adds an event that happened between `sent` and `answered`; returns its node."""
         node = self.graph.node(label)
         self.times.append((node, sent, answered))
         return node
 
     def add_reads(self, txn) -> None:
-        """Snapshots and locking reads of a transaction, with their wr and rw edges."""
+        """Adds a transaction's snapshots and locking reads with their wr and rw edges."""
         end = self.ends[txn.number]
         snapshot = None
         for place, op in enumerate(txn.ops):
@@ -116,7 +119,7 @@ class Events:
                         self.add_missing(txn, op, key, value, snapshot, locks)
 
     def snapshot(self, txn, op) -> int:
-        """A new snapshot event."""
+        """Adds a snapshot event."""
         node = self.event(("S", txn), op.sent, op.answered)
         self.graph.edge(node, self.ends[txn.number], "po")
         self.taken[node] = (op.sent, op.answered)
@@ -124,7 +127,7 @@ class Events:
         return node
 
     def add_read(self, txn, op, key, snapshot, locks: bool, end: int) -> None:
-        """One key of one read."""
+        """Adds the edges of one key of one read."""
         during = (op.sent, op.answered) if locks else self.taken[snapshot]
         position = self.versions.position(txn, op, key, during)
         if position is None:
@@ -144,7 +147,8 @@ class Events:
                 self.graph.edge(end, self.ends[after.number], "rw", key)
 
     def add_missing(self, txn, op, key, value, snapshot, locks: bool) -> None:
-        """A value that a search has not found: who wrote it came later."""
+        """Adds the edges of a value that a search did not find: its writer committed after the
+        search."""
         during = (op.sent, op.answered) if locks else self.taken[snapshot]
         after = self.versions.writer_of_missing(txn, key, value, during)
         if after is None or after is txn:
@@ -158,14 +162,15 @@ class Events:
         self.graph.edge(node, self.ends[after.number], "rw", key)
 
     def first_committer_wins(self, txn, before, key, kind: str, locks: bool = True) -> None:
-        """Under snapshot isolation, what is written or locked must be in the snapshot."""
+        """Under snapshot isolation, the snapshot must contain each version written over or
+        locked."""
         if (locks and self.history.snapshot_isolation and txn.level == REPEATABLE
                 and not txn.autocommit):
             for snapshot in self.snapshots.get(txn.number, [])[:1]:
                 self.graph.edge(self.ends[before.number], snapshot, kind, key)
 
     def add_writes(self, txn) -> None:
-        """W events: the first write of each key comes after the end of the writer before."""
+        """Adds W events: the first write of each key follows the end of the previous writer."""
         done = set()
         for place, op in enumerate(txn.ops):
             if op.kind != WRITE or op.undone or op.key in done or txn.status != COMMITTED:
@@ -179,13 +184,14 @@ class Events:
                 self.first_committer_wins(txn, before, op.key, "ww")
 
     def add_version_order(self) -> None:
-        """ww edges."""
+        """Adds the ww edges between the writers of successive versions."""
         for key, writers in self.versions.writer_orders():
             for before, after in zip(writers, writers[1:]):
                 self.graph.edge(self.ends[before.number], self.ends[after.number], "ww", key)
 
     def add_real_time(self) -> None:
-        """A chain of instants: what was answered before one precedes what was sent after it."""
+        """Adds real-time edges through a chain of instants, from earlier answers to later
+        requests."""
         moments = sorted({moment for _, sent, answered in self.times
                           for moment in (sent, answered)})
         instants = {moment: self.graph.node(("time", moment)) for moment in moments}
@@ -193,11 +199,11 @@ class Events:
             self.graph.edge(instants[earlier], instants[later], "rt")
         for node, sent, answered in self.times:
             self.graph.edge(instants[sent], node, "rt")
-            # An event lasts until its answer: only instants after it are later.
+            # An event may happen as late as its answer, so only later instants are after the event.
             self.graph.edge(node, instants[answered], "rt")
 
     def cycles(self) -> list:
-        """Cycles without the clock, then those that only the clock closes."""
+        """Returns the cycles without real-time edges; if there are none, the cycles with them."""
         found = self._cycles("")
         if not found:
             self.add_real_time()
@@ -215,12 +221,12 @@ class Events:
         return problems
 
     def edges_of(self, cycle: list) -> list:
-        """(source, target, kind, why) along a cycle."""
+        """Returns (source, target, kind, why) for each edge of a cycle."""
         return [(source, target, *self.graph.out[source][target])
                 for source, target in zip(cycle, cycle[1:] + cycle[:1])]
 
     def name_of(self, cycle: list) -> str:
-        """Adya's name."""
+        """Returns Adya's name for the cycle."""
         edges = [edge for edge in self.edges_of(cycle) if edge[2] in ("ww", "wr", "rw")]
         kinds = [edge[2] for edge in edges]
         if kinds.count("rw") == 0:
@@ -233,7 +239,7 @@ class Events:
                 else "G-single")
 
     def explain(self, cycle: list) -> str:
-        """The cycle in words; instants in a row are left out."""
+        """Describes the cycle in words, without edges between two instants."""
         parts = []
         for source, target, kind, why in self.edges_of(cycle):
             if (kind == "rt" and self.graph.labels[source][0] == "time"
@@ -244,7 +250,7 @@ class Events:
         return "; ".join(parts)
 
     def shown(self, node: int) -> str:
-        """An event's name."""
+        """Returns the text for an event."""
         what, of = self.graph.labels[node]
         if what == "time":
             return f"time {of}"
@@ -252,7 +258,7 @@ class Events:
 
 
 def main(arguments: list) -> int:
-    """Check files of kept histories."""
+    """Checks files of saved histories; returns 1 if any of them has a problem."""
     wrong = 0
     for name in arguments:
         history = History.load(Path(name))

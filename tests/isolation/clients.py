@@ -1,39 +1,40 @@
-"""A client of a random history: turns plans into statements, and answers into operations."""
+"""A client of a random history: turns plans into statements and answers into operations."""
 
 from cheetah_tools.say import Failure
 from history import ABORTED, COMMITTED, LOCKING, Op, READ, SNAPSHOT, Txn, WRITE
 from plans import (BACK, COUNT_STEP, KEYS_PER_GROUP, READ_STEP, SAVEPOINT, SNAPSHOT_STEP, WORDS,
                    WRITE_STEP)
 
-# The index moves with every append and has the length itself; a register's value is unique as the
-# index says.
+# The indexed column changes with every append because it holds the list's length. A unique index
+# makes every register value unique.
 LISTS = ("CREATE TABLE h (id INT PRIMARY KEY, grp INT NOT NULL, len INT NOT NULL, "
          "val TEXT NOT NULL, pad MEDIUMTEXT NOT NULL, KEY g (grp, len))")
 REGISTERS = ("CREATE TABLE h (id INT PRIMARY KEY, grp INT NOT NULL, v INT NOT NULL, "
              "pad MEDIUMTEXT NOT NULL, KEY g (grp, v), UNIQUE KEY u (v))")
-# The words of a row: one that all rows have, its group, and its value or the elements of its list.
+# Indexed words: "row" in every row, the row's group, and the register's value or the list's
+# elements.
 INDEXES = {"list": "FULLTEXT KEY w (val, tag)", "register": "FULLTEXT KEY w (tag)"}
 LOCKS = {"": "", "share": " LOCK IN SHARE MODE", "update": " FOR UPDATE"}
 ROLLED_BACK = {1213, 1020}
-# These leave the transaction as it was: a unique value that is taken, a wait that took too long.
+# After these errors the transaction continues: duplicate unique value, lock wait timeout.
 REFUSED = {1062, 1205}
 
 
 def tables(model: str, more: str) -> list:
-    """CREATE TABLE, without an engine."""
+    """Returns the CREATE TABLE statements, without an engine."""
     text = LISTS if model == "list" else REGISTERS
     return [text.replace("KEY g", f"tag VARCHAR(40) NOT NULL, {INDEXES[model]}, KEY g")
             if more == WORDS else text]
 
 
 class Unexpected(Failure):
-    """An answer that no engine may give here."""
+    """An answer that no engine may give to this statement."""
 
 
 class Client:
-    """One connection; `script` is a generator that yields statements and is given answers."""
+    """One connection. `script` is a generator that yields statements and receives their answers."""
 
-    by_index = ("group", "covered")   # ways of reading that may miss a row that moves
+    by_index = ("group", "covered")   # read paths that may miss a row that moves
 
     def __init__(self, number: int, session, run):
         self.number, self.session, self.run = number, session, run
@@ -43,15 +44,15 @@ class Client:
         self.txn, self.saved, self.joined = None, None, False
 
     def fileno(self) -> int:
-        """For select."""
+        """Lets `select` wait for the session."""
         return self.session.fileno()
 
     def start(self) -> bool:
-        """Send the first statement."""
+        """Sends the first statement."""
         return self._send(next(self.script, None))
 
     def go_on(self) -> bool:
-        """Take the answer, send what follows; False at the end."""
+        """Takes the answer and sends the next statement; returns False at the end."""
         outcome = self.session.take()
         try:
             return self._send(self.script.send((outcome, self.sent, self.run.clock())))
@@ -66,7 +67,7 @@ class Client:
         return True
 
     def transactions(self):
-        """Transaction after transaction until there were enough."""
+        """Runs transactions until the history has enough."""
         while self.run.take_one():
             plan = self.run.planner.plan()
             self.begin(plan)
@@ -76,20 +77,20 @@ class Client:
             yield from self.transaction(plan)
 
     def begin(self, plan) -> None:
-        """A transaction begins, as the engine sees it."""
+        """Registers the transaction that the engine begins here."""
         self.txn = Txn(len(self.run.txns), self.number, plan.level, status=ABORTED,
                        autocommit=plan.autocommit)
         self.run.txns.append(self.txn)
 
     def transaction(self, plan):
-        """One plan."""
+        """Runs the transaction of one plan."""
         self.saved, self.joined = None, False
         if not plan.autocommit and plan.steps[0].kind != SNAPSHOT_STEP:
             yield "BEGIN"
         for step in plan.steps:
             outcome, sent, answered = yield from self.step(step, plan)
             if outcome.error in ROLLED_BACK:
-                self.txn.end = (sent, answered)   # what others wait for is free by now
+                self.txn.end = (sent, answered)   # the rollback released its locks
                 return
             if outcome.error and outcome.error not in REFUSED:
                 raise Unexpected(f"{self.text}: error {outcome.error} {outcome.message}")
@@ -100,7 +101,7 @@ class Client:
         self.txn.status, self.txn.end = COMMITTED if plan.commits else ABORTED, (sent, answered)
 
     def step(self, step, plan):
-        """One step; the answer of its last statement."""
+        """Runs one step; returns the answer to its last statement."""
         if step.kind == SAVEPOINT:
             self.saved = len(self.txn.ops) if self.joined else None
             return (yield "SAVEPOINT s")
@@ -123,8 +124,9 @@ class Client:
         return answer
 
     def back(self, plan):
-        """ROLLBACK TO SAVEPOINT. An engine that was not in use at the savepoint is rolled back as a
-        whole by the server, and another transaction of the engine begins."""
+        """Runs ROLLBACK TO SAVEPOINT. If the transaction had not used the engine before the
+        savepoint, the server rolls back the engine's whole transaction, and the next statement
+        begins a new one."""
         answer = yield "ROLLBACK TO SAVEPOINT s"
         if self.saved is not None:
             for op in self.txn.ops[self.saved:]:
@@ -135,22 +137,23 @@ class Client:
         return answer
 
     def count_text(self) -> str:
-        """All rows, counted in two ways, or three."""
+        """Returns a statement that counts all rows in two ways, or in three with a full-text
+        index."""
         column = "len" if self.lists else "v"
         more = f", (SELECT COUNT(*) FROM h WHERE {self.match('row')})" if self.has_words else ""
         return ("SELECT (SELECT COUNT(*) FROM h), "
                 f"(SELECT COUNT({column}) FROM h FORCE INDEX (g) WHERE grp >= 0){more}")
 
     def match(self, words: str) -> str:
-        """A condition: rows with one of these words."""
+        """Returns a condition that selects the rows with one of these words."""
         return f"MATCH ({'val, tag' if self.lists else 'tag'}) AGAINST ('{words}')"
 
     def tag(self, key: int, value) -> str:
-        """The words of a row, but for those of a list's elements."""
+        """Returns the text of the `tag` column: the row's words except its list elements."""
         return f"'row grp{key // KEYS_PER_GROUP}{'' if self.lists else f' {value}'}'"
 
     def read_text(self, step) -> str:
-        """The statement that reads a step's keys."""
+        """Returns the statement that reads the step's keys."""
         column = ("val" if self.lists else "v") + ", SUBSTRING_INDEX(pad, ',', 1), LENGTH(pad)"
         keys, group = step.keys, step.keys[0] // KEYS_PER_GROUP
         text = {
@@ -169,7 +172,7 @@ class Client:
         return text + LOCKS[step.lock]
 
     def note_read(self, step, outcome, sent, answered) -> None:
-        """What a read saw; a row twice is a finding of its own."""
+        """Records what a read saw; a row that appears twice is an error."""
         if outcome.error:
             return
         rows = {row[0]: row[1] for row in outcome.rows}
@@ -180,8 +183,8 @@ class Client:
             for row in outcome.rows:
                 self.expect_whole(row)
         lengths = self.lists and covered
-        # A locking scan that keeps no gaps may miss a row whose value, and with it its place in the
-        # index, went down while it waited.
+        # A locking scan without gap locks may miss a row whose value, and so its index position,
+        # moved down while the scan waited.
         may_miss = (not self.lists and step.lock and step.via in self.by_index
                     and self.level in ("READ COMMITTED", "READ UNCOMMITTED"))
         may_miss = may_miss or step.via == "found"
@@ -192,8 +195,8 @@ class Client:
                                lengths=lengths, covered=covered, words=words))
 
     def note_count(self, outcome, sent, answered) -> None:
-        """All ways of counting must agree, as one statement has one snapshot; it is the
-        transaction's, as that of every read."""
+        """All counts must agree because one statement uses one snapshot. The count also takes the
+        transaction's snapshot, like any other read."""
         if outcome.error:
             return
         self.txn.ops.append(Op(READ, sent, answered, seen={}))
@@ -203,18 +206,18 @@ class Client:
                              f"{self.text}")
 
     def pad(self, value) -> str:
-        """SQL of what a row holds besides its value: the last value again and again, up to tens of
-        kilobytes."""
+        """Returns an SQL expression for the `pad` column: the row's last value, repeated to up to
+        tens of kilobytes."""
         return f"REPEAT('{value},', {self.run.copies})"
 
     def expect_whole(self, row) -> None:
-        """The large value must be of the same version as the row."""
+        """Checks that the large value belongs to the same version as the row."""
         last = str(row[1]).rsplit(",", 1)[-1]
         if row[2] != last or row[3] != (len(last) + 1) * self.run.copies:
             raise Unexpected(f"torn row: {self.text}: {row}")
 
     def value(self, cell, lengths: bool):
-        """A cell as the checker wants it."""
+        """Converts a cell to the form that the checker expects."""
         if not self.lists:
             return cell
         if lengths:
@@ -222,7 +225,7 @@ class Client:
         return [int(word) for word in cell.split(",")] if cell else []
 
     def write(self, step):
-        """An append, a new value, or a deletion."""
+        """Appends to a list, or writes or deletes a register."""
         key, value = step.keys[0], step.value
         if step.via == "replace" and self.lists:
             return (yield from self.append_by_replacing(step))
@@ -238,7 +241,7 @@ class Client:
         return answer
 
     def write_text(self, how: str, key: int, value) -> str:
-        """One statement that writes."""
+        """Returns the statement that writes."""
         group, more = key // KEYS_PER_GROUP, f", {self.tag(key, value)}" if self.has_words else ""
         if self.lists:
             append = f"val = CONCAT(val, ',{value}'), len = len + 1, pad = {self.pad(value)}"
@@ -258,7 +261,7 @@ class Client:
                 "delete": f"DELETE FROM h WHERE id = {key}"}[how]
 
     def append_by_replacing(self, step):
-        """Lock, delete, insert: the row is there twice as delete-marked and new."""
+        """Locks, deletes and inserts the row, so that its key exists both delete-marked and new."""
         key, value = step.keys[0], step.value
         answer = yield f"SELECT val FROM h WHERE id = {key} FOR UPDATE"
         outcome, sent, answered = answer

@@ -1,19 +1,19 @@
-"""One engine's run of a script, judged by itself: is it what its transactions do one after the
-other?
+"""Checks one engine's run of a script by itself: do its transactions give the same results when
+they run one after the other?
 
-From REPEATABLE READ on, whatever a statement reads with a lock, changes or does not find stays so
-until its transaction ends. So the committed transactions, executed one after the other in the order
-of their commits, must give the same results, and the same table in the end. This holds whatever the
-other engine does, so it bounds what a reason may excuse. Left out, as nothing keeps it as it was,
-is what was rolled back: with its transaction, to a savepoint, or because it has waited in vain.
-What SKIP LOCKED passes may be missing.
+At REPEATABLE READ and SERIALIZABLE, whatever a statement reads with a lock, changes, or does not
+find remains so until its transaction ends. So the committed transactions, executed one after the
+other in commit order, must give the same results and the same final table. This check does not
+depend on the other engine, so it limits what a reason may excuse. It leaves out what was rolled
+back (with its transaction, to a savepoint, or after a lock wait timeout), because no lock protects
+it. A read with SKIP LOCKED may return fewer rows.
 
-A consistent read of REPEATABLE READ, and one outside of transactions, is executed where its
-snapshot was taken. Where that is not certain (its transaction had locked something before), or the
-transaction may see changes of its own, it is left out.
+A consistent read at REPEATABLE READ, and a read outside a transaction, is executed where its
+snapshot was taken. The check leaves the read out if that position is uncertain (the transaction had
+already locked something) or if the transaction may see its own changes.
 
-Sessions that go on at one step may commit in any order behind the one that lets them: one of them
-has to fit. At READ COMMITTED no order of whole transactions is promised.
+Sessions that continue at the same step may commit in any order after the transaction that unblocked
+them; one of these orders must fit. READ COMMITTED promises no serial order of whole transactions.
 """
 
 from itertools import islice
@@ -22,29 +22,29 @@ from engines import ends, reads
 from sessions import DEADLOCK
 
 TIMEOUT = 1205
-ORDERS_MAX = 200   # of a run that may have come about in more nothing is said
+ORDERS_MAX = 200   # a run with more possible orders is not judged
 
 
 class Unit:
-    """What happened at one moment of the order: statements with their outcomes. `number`: the step
-    of the script at which it came about. `leads`: by that step itself, a transaction's end, so that
-    others that it has let go on came later."""
+    """Statements that happened at one position of the order, with their outcomes. `number` is the
+    step of the script at which the unit completed. `leads` means that this step itself ended the
+    transaction, so the sessions that it unblocked come later."""
 
     def __init__(self, number: int, name: str, entries: list, leads: bool = False):
         self.number, self.name, self.entries, self.leads = number, name, entries, leads
 
 
 class Progress:
-    """How far a session is in its transaction."""
+    """The state of a session within its transaction."""
 
     def __init__(self, inside: bool = False):
         self.inside, self.entries, self.mark = inside, [], None
-        # the unit of its consistent reads; whether there may be one
+        # the unit of the transaction's consistent reads, and whether its position is certain
         self.snapshot, self.is_certain = None, True
 
 
 def units(entries: list, level: str) -> list:
-    """The units of a run, in the order in which they were answered."""
+    """Returns the units of a run in the order in which they were answered."""
     found, sessions = [], {}
     for number, entry in answered(entries):
         progress = sessions.setdefault(entry.name, Progress())
@@ -72,7 +72,7 @@ def units(entries: list, level: str) -> list:
 
 
 def go_back(progress: Progress, entry) -> None:
-    """A savepoint is set, or what came after it is rolled back."""
+    """Sets a savepoint, or drops the entries that a rollback to it undoes."""
     if " TO " not in entry.text:
         progress.mark = len(progress.entries)
     elif not entry.outcome.error and progress.mark is not None:
@@ -81,7 +81,7 @@ def go_back(progress: Progress, entry) -> None:
 
 
 def read_snapshot(progress: Progress, number: int, entry, found: list) -> None:
-    """A consistent read within a transaction."""
+    """Adds a consistent read to the unit of its transaction's snapshot."""
     if not progress.is_certain:
         return
     if progress.snapshot is None:
@@ -91,12 +91,12 @@ def read_snapshot(progress: Progress, number: int, entry, found: list) -> None:
 
 
 def changes(entry) -> bool:
-    """Whether a statement may have changed something."""
+    """Returns whether a statement may have changed something."""
     return not entry.text.startswith("SELECT")
 
 
 def answered(entries: list):
-    """(step at which it was answered, entry), one after the other."""
+    """Yields (step at which the entry was answered, entry) in order."""
     for step in entries:
         if not step.waited and not step.deferred and step.outcome is not None:
             yield step.number, step
@@ -105,8 +105,8 @@ def answered(entries: list):
 
 
 def orders(found: list):
-    """The units in each order that they may have come about in: those of one step in any, but each
-    session's as they are."""
+    """Yields every possible order of the units: units of one step may come in any order, but each
+    session's units keep theirs."""
     if not found:
         yield []
         return
@@ -118,7 +118,7 @@ def orders(found: list):
 
 
 def merged(together: list):
-    """Each order of these units that leaves those of a session in theirs."""
+    """Yields every order of these units that keeps the order within each session."""
     if not together:
         yield []
     seen = set()
@@ -130,8 +130,9 @@ def merged(together: list):
 
 
 def unexplained(entries: list, final: tuple, level: str, execute) -> str:
-    """What no order of the commits explains; nothing if one does. `execute(texts)` runs statements
-    one after the other on a fresh table: their outcomes, and the table at the end."""
+    """Returns what no commit order explains, or "" if some order explains the run. `execute(texts)`
+    runs statements one after the other on a fresh table and returns their outcomes and the final
+    table."""
     if level not in ("REPEATABLE READ", "SERIALIZABLE"):
         return ""
     possible, first = list(islice(orders(units(entries, level)), ORDERS_MAX + 1)), ""
@@ -144,7 +145,7 @@ def unexplained(entries: list, final: tuple, level: str, execute) -> str:
 
 
 def misfit(order: list, final: tuple, execute) -> str:
-    """The first statement that does something else in this order."""
+    """Returns the first statement that gives another result in this order, or ""."""
     played = [entry for unit in order for entry in unit.entries]
     outcomes, table = execute([entry.text for entry in played])
     for entry, outcome in zip(played, outcomes):
@@ -155,7 +156,8 @@ def misfit(order: list, final: tuple, execute) -> str:
 
 
 def agrees(entry, outcome) -> bool:
-    """Whether a statement has done what it does alone; one that skips locked rows may skip some."""
+    """Returns whether a statement gave the same result as in the serial run; SKIP LOCKED may omit
+    rows."""
     if " SKIP LOCKED" in entry.text and entry.outcome.rows is not None and outcome.rows is not None:
         return set(entry.outcome.rows) <= set(outcome.rows)
     return entry.outcome.key() == outcome.key()

@@ -1,8 +1,8 @@
-"""differences.tsv: where Cheetah is known to behave otherwise than InnoDB, line by line with a
+"""Reads and writes differences.tsv: each known difference between Cheetah and InnoDB, with its
 reason.
 
-The list is exact: a difference that is not in it is a failure, and so is a line without a
-difference. It is meant to shrink; what stays in the end are differences that were chosen.
+The list is exact: an unlisted difference is a failure, and so is a line whose case no longer
+differs. The list should shrink until it holds only deliberate differences.
 """
 
 from pathlib import Path
@@ -11,7 +11,7 @@ PLACE = Path(__file__).resolve().parent / "differences.tsv"
 
 
 class Differences:
-    """The lines of one suite: case -> reason."""
+    """The lines of one suite, as a map from case to reason."""
 
     def __init__(self, suite: str, place: Path = PLACE):
         self.suite, self.place = suite, place
@@ -21,8 +21,8 @@ class Differences:
                            if line.startswith(suite + "\t"))
 
     def judge(self, found: dict, whole: set) -> dict:
-        """What is wrong with `found` (case -> reason, or nothing when unexplained) among the cases
-        `whole` that were run."""
+        """Returns what is wrong with `found` (case -> reason, "" if unexplained); `whole` holds the
+        cases that were run."""
         wrong = {}
         for case, reason in found.items():
             if case not in self.listed:
@@ -36,8 +36,8 @@ class Differences:
         return wrong
 
     def replace(self, found: dict) -> None:
-        """Write the lines anew. A reason that a person wrote stays as long as its case differs and
-        nothing else explains it."""
+        """Rewrites the suite's lines. A reason written by hand stays while its case differs and no
+        other reason is known."""
         kept = {case: reason or self.listed.get(case, "") for case, reason in found.items()}
         kept = {case: reason for case, reason in kept.items() if reason}
         self.lines = [line for line in self.lines if not line.startswith(self.suite + "\t")]

@@ -1,22 +1,21 @@
-"""What the engines of a server can do, found out by asking them, and the reasons for which Cheetah
-may differ today.
+"""Determines by test scripts how the engines of a server behave, and which reasons for differences
+can apply.
 
-`Features` plays tiny scripts: does a reader wait for an open writer, do writers of two different
-rows wait for each other, does START TRANSACTION WITH CONSISTENT SNAPSHOT take a snapshot? From the
-answers follows which differences are to be expected; none is expected that the answers do not
-imply.
+`Features` plays tiny scripts: Does a reader wait for an open writer? Do writers of two different
+rows wait for each other? Does START TRANSACTION WITH CONSISTENT SNAPSHOT take a snapshot? Only
+differences that follow from the answers are expected.
 """
 
 from sessions import Play
 
 INNODB, CHEETAH = "InnoDB", "CHEETAH"
-# A reason of differences.tsv and of the comparison of interleavings; those of locks are in
-# reasons.py.
+# A reason used in differences.tsv and in the comparison of interleavings. The reasons for lock
+# differences are in reasons.py.
 READ_UNCOMMITTED = "read-uncommitted"
 
 
 class Features:
-    """Answers of one server."""
+    """The observed behavior of one server."""
 
     def __init__(self, server):
         self.server = server
@@ -29,26 +28,26 @@ class Features:
                                   for engine in (INNODB, CHEETAH)}
 
     def snapshot_isolation(self, engine: str) -> list:
-        """The settings that the engine has."""
+        """Returns the values of snapshot isolation that the engine supports."""
         return ([False, True] if f"{engine.lower()}_snapshot_isolation" in self.variables
                 else [False])
 
     def explain(self, level: str, mine) -> str:
-        """Why Cheetah's step `mine` may differ from InnoDB's, locks aside: a reason of
-        differences.tsv, or nothing."""
+        """Returns why Cheetah's step `mine` may differ from InnoDB's for reasons other than locks:
+        a reason of differences.tsv, or ""."""
         if level == "READ UNCOMMITTED" and not self.readers_wait and reads(mine.text):
             return READ_UNCOMMITTED
         return ""
 
     def text(self) -> str:
-        """For the last line of a run."""
+        """Returns the text for the last line of a run."""
         return (f"readers {'wait' if self.readers_wait else 'do not wait'} for writers, "
                 f"writers {'lock tables' if self.writers_wait else 'lock rows'}"
                 + ("" if self.snapshot_at_start[CHEETAH]
                    else ", no snapshot at the start of a transaction"))
 
     def _snapshot_at_start(self, engine: str) -> bool:
-        """Whether START TRANSACTION WITH CONSISTENT SNAPSHOT hides later commits."""
+        """Returns whether START TRANSACTION WITH CONSISTENT SNAPSHOT hides later commits."""
         entries = self._probe([("a", "START TRANSACTION WITH CONSISTENT SNAPSHOT"),
                                ("b", "UPDATE probe SET v = 1 WHERE id = 1"), ("b", "COMMIT"),
                                ("a", "SELECT v FROM probe WHERE id = 1")], engine)
@@ -62,17 +61,17 @@ class Features:
 
 
 def ends(text: str) -> bool:
-    """Whether a statement ends a transaction."""
+    """Returns whether a statement ends a transaction."""
     return text.split()[0] in ("COMMIT", "ROLLBACK") and " TO " not in text
 
 
 def reads(text: str) -> bool:
-    """Whether a statement is a plain SELECT."""
+    """Returns whether a statement is a plain SELECT."""
     return text.startswith("SELECT") and "FOR UPDATE" not in text and "IN SHARE MODE" not in text
 
 
 def transaction_settings(features: Features, level: str, snapshot_isolation: bool) -> list:
-    """What a session of a test sets."""
+    """Returns the SET statements for a test session."""
     lines = [f"SET SESSION TRANSACTION ISOLATION LEVEL {level}",
              "SET innodb_lock_wait_timeout = 50", "SET cheetah_lock_wait_timeout = 50"]
     return lines + [f"SET {name} = {int(snapshot_isolation)}"
@@ -80,7 +79,7 @@ def transaction_settings(features: Features, level: str, snapshot_isolation: boo
 
 
 def fresh_database(server, name: str) -> str:
-    """An empty database of this name."""
+    """Creates an empty database with this name."""
     server.sql(f"DROP DATABASE IF EXISTS {name}")
     server.sql(f"CREATE DATABASE {name}")
     return name

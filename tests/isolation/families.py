@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Interleavings of parents and children: as `interleavings.py`, on tables that foreign keys tie
-together.
+"""Interleavings of statements on parents and children: like `interleavings.py`, on tables tied by
+foreign keys.
 
-A parent's deletion, or its new key, is refused, or followed by its children, or leaves them NULL;
-one of the children's tables has children of its own. A difference must have a reason of `kinship`.
-Cheetah's run as a whole must be what its transactions do in the order of their commits, and CHECK
-TABLE must find no child without its parent. `--plant` leaves a row out of one table.
+Deleting a parent or changing its key is refused, cascades to its children, or sets their reference
+to NULL. One of the child tables has children of its own. A difference must have a reason from
+`kinship`. Cheetah's whole run must match its transactions executed in commit order, and CHECK TABLE
+must find no child without its parent. `--plant` omits a row from one table.
 
     python3 tests/isolation/families.py [--scripts 150] [--seed 1] [--show]
 """
@@ -26,7 +26,7 @@ from sessions import Session  # noqa: E402
 
 DUPLICATE, HAS_CHILDREN = 1062, 1451
 
-# Who refers to whom, and what follows when a parent goes or gets another key.
+# Each child table: its parent table, and the action when a parent is deleted or its key changes.
 TIES = {"c": ("p", "ON DELETE RESTRICT ON UPDATE CASCADE"),
         "d": ("p", "ON DELETE CASCADE ON UPDATE CASCADE"),
         "e": ("p", "ON DELETE SET NULL ON UPDATE RESTRICT"),
@@ -47,13 +47,13 @@ SCENE = Scene(TABLES, ROWS, LOOKS, "DELETE FROM d WHERE id = 6")
 
 
 class Generator:
-    """Makes one script of two or three sessions."""
+    """Generates one script for two or three sessions."""
 
     def __init__(self, seed: int):
         self.rng, self.seed = random.Random(f"family/{seed}"), seed
 
     def script(self) -> Script:
-        """The script of this seed."""
+        """Returns the script of this seed."""
         rng = self.rng
         names = "abc"[:rng.choice([2, 2, 2, 3])]
         inside, steps = dict.fromkeys(names, False), []
@@ -65,7 +65,7 @@ class Generator:
         return Script(self.seed, rng.choice(LEVELS), steps, scene=SCENE)
 
     def statement(self, name: str, inside: dict) -> str:
-        """The session's next statement."""
+        """Returns the session's next statement."""
         rng = self.rng
         if not inside[name]:
             inside[name] = rng.random() < 0.8
@@ -78,12 +78,12 @@ class Generator:
         return rng.choices([self.parent, self.child], [40, 60])[0]()
 
     def key(self) -> int:
-        """A parent's, or one between them."""
+        """Returns the key of a parent, or a key between two parents."""
         return self.rng.choice([self.rng.randint(1, 6) * 10, self.rng.randint(1, 6) * 10,
                                 self.rng.randint(1, 13) * 5])
 
     def parent(self) -> str:
-        """A statement on parents."""
+        """Returns a statement on parents."""
         rng, key, where = self.rng, self.key(), f"FORCE INDEX (PRIMARY) WHERE id = {self.key()}"
         return rng.choice([f"INSERT INTO p VALUES ({key}, 1)", f"DELETE p FROM p {where}",
                            f"DELETE p FROM p {where}", f"DELETE p FROM p {where}",
@@ -92,7 +92,7 @@ class Generator:
                            f"SELECT * FROM p {where}{rng.choice(READS)}"])
 
     def child(self) -> str:
-        """A statement on children."""
+        """Returns a statement on children."""
         rng, table = self.rng, self.rng.choice("cdeg")
         key, parent = rng.randint(1, 8), self.parent_of(table)
         where = rng.choice([f"FORCE INDEX (PRIMARY) WHERE id = {key}",
@@ -108,21 +108,21 @@ class Generator:
                           + [f"SELECT * FROM {table} {where}{rng.choice(READS)}"] * 2)
 
     def parent_of(self, table: str) -> int:
-        """A key that a child may name."""
+        """Returns a key that a child may refer to."""
         return self.rng.randint(1, 7) if table == "g" else self.key()
 
 
 class FamilySession(Session):
-    """A new key of a parent that is taken, and may not be given up either, has two reasons against
-    it. Which one comes first is up to the engine."""
+    """Treats two errors as equal. A parent's new key may be taken while children still need the old
+    key, and the engine chooses which of the two errors to report."""
 
     def send(self, text: str) -> None:
-        """Start a statement."""
+        """Starts a statement."""
         self.gives_key = text.startswith("UPDATE p ") and " SET id = " in text
         super().send(text)
 
     def take(self):
-        """The answer."""
+        """Takes the answer."""
         outcome = super().take()
         if self.gives_key and outcome.error == DUPLICATE:
             outcome.error = HAS_CHILDREN
@@ -130,23 +130,23 @@ class FamilySession(Session):
 
 
 class FamilyStage(interleavings.Stage):
-    """Plays families."""
+    """Plays family scripts."""
 
     program, scene, generator, connect, difference = (
         "families", SCENE, Generator, FamilySession, FamilyDifference)
 
     def dirty_rows(self, engine: str) -> dict:
-        """All tables as they are, as far as the engine shows them."""
+        """Returns all tables with uncommitted changes, if the engine shows them."""
         return {name: self.root.must(f"SELECT * FROM {self.databases[engine]}.{name}").rows
                 for name in self.scene.tables}
 
     def plan(self, _text: str) -> tuple:
-        """Statements name an index and a key: there is one way to go about it."""
+        """Returns no plan: statements name an index and a key, so there is only one plan."""
         return ()
 
 
 def main(arguments: list) -> int:
-    """The command."""
+    """Runs the command."""
     return interleavings.main(arguments, FamilyStage)
 
 

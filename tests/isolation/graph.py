@@ -1,28 +1,29 @@
-"""Cycles in a graph of events, each edge with a kind and the reason for it."""
+"""Finds cycles in a graph of events whose edges have a kind and a reason."""
 
 from collections import deque
 
 
 class Graph:
-    """Nodes are numbers; an edge says what must have happened before what, and why."""
+    """Nodes are numbers. An edge means that its source happened before its target, and why."""
 
     def __init__(self):
         self.out = []     # node -> {node: (kind, why)}
         self.labels = []
 
     def node(self, label) -> int:
-        """A new node."""
+        """Adds a node."""
         self.out.append({})
         self.labels.append(label)
         return len(self.out) - 1
 
     def edge(self, source: int, target: int, kind: str, why=None) -> None:
-        """`source` before `target`; the first reason stays."""
+        """Records that `source` happened before `target`; the first reason stays."""
         if source != target:
             self.out[source].setdefault(target, (kind, why))
 
     def components(self) -> list:
-        """Strongly connected components of more than one node (Tarjan, without recursion)."""
+        """Returns the strongly connected components of several nodes (Tarjan, without
+        recursion)."""
         index, low, on_stack, stack, found, counter = {}, {}, set(), [], [], 0
         for root in range(len(self.out)):
             if root in index:
@@ -61,7 +62,8 @@ class Graph:
         return found
 
     def shortest_cycle(self, component: set, starts) -> list:
-        """The shortest cycle inside the component through one of `starts`; a list of nodes."""
+        """Returns the shortest cycle inside the component through one of `starts`, as a list of
+        nodes."""
         best = []
         for start in starts:
             cycle = self._cycle_through(start, component)

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Hermitage's scenarios at all four levels, with snapshot isolation off and on, on InnoDB and on
-Cheetah in one server.
+"""Plays Hermitage's scenarios at all four levels, with snapshot isolation off and on, on InnoDB and
+on Cheetah in one server.
 
-Every step is compared: rows, changed rows, errors, waits, and what goes on when. A cell that
-differs must stand in differences.tsv with its reason, and what stands there must differ: the list
-is exact. Cheetah must never show an anomaly that InnoDB prevents, listed or not. Where a list and a
-document follow from the run, `--write` writes both: the lines in differences.tsv and the section
-"Hermitage" of docs/developers/transactions.md.
+Every step is compared: rows, changed rows, errors, waits, and when waiting sessions continue. A
+cell that differs must be listed in differences.tsv with its reason, and a listed cell must differ:
+the list is exact. Cheetah must never show an anomaly that InnoDB prevents, listed or not. `--write`
+updates the lines in differences.tsv and the section "Hermitage" of docs/developers/transactions.md.
 
     python3 tests/isolation/hermitage.py [--only P4] [--trace] [--write]
 """
@@ -46,17 +45,17 @@ class Cell:
         self.waits = any(entry.waited for entry in entries)
 
     def key(self) -> tuple:
-        """Equal for two engines that behave alike at every step."""
+        """Returns a key that is equal for two engines that behave alike at every step."""
         return (tuple(entry.key() for entry in self.entries), self.final)
 
     def text(self) -> str:
-        """A cell of the table."""
+        """Returns the text of a table cell."""
         how = (["waits"] if self.waits else []) + [f"{number}" for number in self.errors]
         return ("**yes**" if self.anomaly else "no") + (f" ({', '.join(how)})" if how else "")
 
 
 def main(arguments: list) -> int:
-    """The command; 1 when something is not as listed."""
+    """Runs the command; returns 1 on failures."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", help="only scenarios whose name contains this")
     parser.add_argument("--trace", action="store_true",
@@ -85,13 +84,14 @@ def main(arguments: list) -> int:
 
 
 class Grid:
-    """All cells, by (scenario name, level, snapshot isolation, engine)."""
+    """All cells, indexed by (scenario name, level, snapshot isolation, engine)."""
 
     def __init__(self, server, features: Features, scenarios: list):
         self.server, self.features, self.scenarios, self.cells = server, features, scenarios, {}
 
     def run(self) -> None:
-        """Play every scenario; engines without the variable are played with it off only."""
+        """Plays every scenario; an engine without snapshot isolation plays it only with the setting
+        off."""
         for scenario in self.scenarios:
             for level in LEVELS:
                 for engine in (INNODB, CHEETAH):
@@ -100,7 +100,7 @@ class Grid:
                             scenario, level, snapshot_isolation, engine)
 
     def play(self, scenario, level: str, snapshot_isolation: bool, engine: str) -> Cell:
-        """One cell on fresh tables."""
+        """Plays one cell on fresh tables."""
         database = fresh_database(self.server, "hermitage")
         for text in [*(f"{table} ENGINE={engine}" for table in scenario.tables), *scenario.rows]:
             self.server.sql(text, database)
@@ -109,18 +109,18 @@ class Grid:
         return Cell(scenario, entries, tuple(self.server.sql(scenario.end, database)))
 
     def pairs(self) -> list:
-        """(name, level, snapshot isolation) of cells that both engines have."""
+        """Returns (name, level, snapshot isolation) of the cells that both engines have."""
         return [key[:3] for key in self.cells
                 if key[3] == CHEETAH and (*key[:3], INNODB) in self.cells]
 
     def differing(self) -> list:
-        """Pairs that are not alike."""
+        """Returns the pairs whose cells differ."""
         return [pair for pair in self.pairs()
                 if self.cells[(*pair, INNODB)].key() != self.cells[(*pair, CHEETAH)].key()]
 
     def judge(self, listed: Differences, choice) -> list:
-        """What is wrong: anomalies of Cheetah alone, differences that are not listed, listed ones
-        that are none."""
+        """Returns the failures: anomalies that only Cheetah shows, unlisted differences, and listed
+        differences that no longer exist."""
         failures = []
         for pair in self.pairs():
             if self.cells[(*pair, CHEETAH)].anomaly and not self.allowed(pair):
@@ -140,13 +140,14 @@ class Grid:
         return failures
 
     def allowed(self, pair: tuple) -> bool:
-        """Whether InnoDB shows the anomaly at this level. READ UNCOMMITTED is READ COMMITTED in
-        Cheetah, and a dirty read may prevent one."""
+        """Returns whether InnoDB shows the anomaly at this level. Cheetah treats READ UNCOMMITTED
+        as READ COMMITTED, and in InnoDB a dirty read may prevent an anomaly, so READ COMMITTED
+        counts too."""
         levels = [pair[1], "READ COMMITTED"] if pair[1] == "READ UNCOMMITTED" else [pair[1]]
         return any(self.cells[pair[0], level, pair[2], INNODB].anomaly for level in levels)
 
     def reason(self, pair: tuple) -> str:
-        """Why the first step that differs may differ; empty when nothing known explains it."""
+        """Returns why the first differing step may differ, or "" if no known reason explains it."""
         ours, theirs = self.cells[(*pair, CHEETAH)], self.cells[(*pair, INNODB)]
         for mine, other in zip(ours.entries, theirs.entries):
             if mine.key() != other.key():
@@ -154,7 +155,7 @@ class Grid:
         return ""
 
     def side_by_side(self, pair: tuple) -> str:
-        """Both traces; a star marks what differs."""
+        """Returns both traces; a star marks each step that differs."""
         ours, theirs = self.cells[(*pair, CHEETAH)], self.cells[(*pair, INNODB)]
         lines = []
         for mine, other in zip(ours.entries, theirs.entries):
@@ -166,7 +167,7 @@ class Grid:
         return "\n".join(lines)
 
     def table(self, snapshot_isolation: bool) -> list:
-        """Rows of the table, head first."""
+        """Returns the rows of the table, the head first."""
         engines = [e for e in (INNODB, CHEETAH)
                    if snapshot_isolation in self.features.snapshot_isolation(e)]
         rows = [["anomaly"]
@@ -178,7 +179,7 @@ class Grid:
         return rows
 
     def print_tables(self) -> None:
-        """As text."""
+        """Prints the tables as text."""
         for snapshot_isolation in (False, True):
             rows = self.table(snapshot_isolation)
             if len(rows[0]) > 1:
@@ -186,7 +187,7 @@ class Grid:
                 say.table(rows[0], [[cell.replace("**", "") for cell in row] for row in rows[1:]])
 
     def markdown(self) -> str:
-        """The section of the document."""
+        """Returns the section of the document."""
         parts = []
         for snapshot_isolation in (False, True):
             rows = self.table(snapshot_isolation)
@@ -199,12 +200,12 @@ class Grid:
 
 
 def label(pair: tuple) -> str:
-    """How a cell is named in differences.tsv."""
+    """Returns the name of a cell in differences.tsv."""
     return f"{pair[0]} / {pair[1]}" + (" / snapshot isolation" if pair[2] else "")
 
 
 def document(grid: Grid, write: bool) -> list:
-    """The document must show what was measured."""
+    """Returns a failure if the document does not show the measured tables."""
     text = DOCUMENT.read_text() if DOCUMENT.exists() else ""
     wanted = f"{BEGIN}\n{grid.markdown()}{END}"
     if BEGIN in text and END in text:

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Random transactions of many connections, what each saw, and the checker's word on it.
+"""Runs random transactions on many connections, records what each saw, and checks the history.
 
-A history has its own seed, model (lists or registers), level (or a mixture of levels) and number of
-clients. One thread drives all connections, so that times are numbers of one counter. A history with
-a problem is kept under var/isolation/ and checked again with `python3 tests/isolation/checker.py
-FILE`.
+Each history has its own seed, model (lists or registers), level (or a mixture of levels) and number
+of clients. One thread drives all connections, so one counter provides all times. A history with a
+problem is saved under var/isolation/; `python3 tests/isolation/checker.py FILE` checks it again.
 
     python3 tests/isolation/histories.py [--engine InnoDB] [--histories 20] [--txns 2000] [--seed 1]
 """
@@ -32,13 +31,13 @@ from sessions import LEVELS, OPTIONS, Session  # noqa: E402
 import tied  # noqa: E402
 
 SILENCE_SECONDS = 120
-# A small pool and a small log: pages leave memory, and checkpoints follow each other, while
+# With a small pool and a small log, pages are evicted and checkpoints follow each other while
 # versions are read.
 SMALL = {"loose_cheetah_buffer_pool_size": "8M", "loose_cheetah_log_file_size": "1M",
          "loose_cheetah_log_size_max": "8M"}
 MIXED = LEVELS[1:]
 RC, RR, SER = ("READ COMMITTED",), ("REPEATABLE READ",), ("SERIALIZABLE",)
-# Model, levels, clients, snapshot isolation, and what there is besides rows: each in turn.
+# Used in turn: model, levels, clients, snapshot isolation, and what the table has besides rows.
 KINDS = [("list", RR, 8, False, ""), ("list", RC, 8, False, ""), ("register", RR, 6, False, ""),
          ("list", SER, 6, False, ""), ("register", RC, 8, False, ""),
          ("list", MIXED, 12, False, ""), ("register", SER, 4, False, ""), ("list", RR, 8, True, ""),
@@ -59,7 +58,7 @@ class Run:
         self.server, self.engine, self.seed = server, engine, seed
         self.model, self.levels, count, wanted, more = KINDS[seed % len(KINDS)]
         self.action = more if more in tied.ACTIONS else ""
-        # InnoDB searches what is committed, whatever the snapshot is (docs/users/fulltext.md).
+        # InnoDB searches committed data whatever the snapshot is (docs/users/fulltext.md).
         self.more = TIED if self.action else "" if engine == INNODB else more
         self.snapshot_isolation = wanted and True in features.snapshot_isolation(engine)
         self.dirty_reads = engine == INNODB
@@ -82,17 +81,17 @@ class Run:
                         for n in range(count)]
 
     def clock(self) -> int:
-        """The next moment."""
+        """Returns the next time."""
         self.now += 1
         return self.now
 
     def take_one(self) -> bool:
-        """Whether another transaction is to be run."""
+        """Returns whether to run another transaction, and counts it."""
         self.left -= 1
         return self.left >= 0
 
     def run(self) -> History:
-        """Drive all clients to their end."""
+        """Drives all clients to their end; returns the history."""
         try:
             running = [client for client in self.clients if client.start()]
             while running:
@@ -111,7 +110,7 @@ class Run:
                        dirty_reads=self.dirty_reads)
 
     def final(self) -> dict:
-        """The state at the end, by the primary key; the index must show the same."""
+        """Returns the final state by primary key, after checking that the indexes agree."""
         column = "val" if self.model == "list" else "v"
         rows = self.server.sql(f"SELECT id, {column} FROM h ORDER BY id", self.database)
         by_index = self.server.sql(f"SELECT id, {column} FROM h FORCE INDEX (g) WHERE grp >= 0 "
@@ -142,12 +141,12 @@ class Run:
                 for key in {*self.planner.keys_used(), *found}}
 
     def waiting(self) -> str:
-        """What hangs."""
+        """Returns the pending statements, one line each."""
         return "\n".join(f"  {client.number}: {client.text}"
                          for client in self.clients if client.session.pending)
 
     def title(self) -> str:
-        """What kind it is."""
+        """Describes the kind of history."""
         levels = ("all levels" if self.levels == LEVELS else "mixed" if self.levels == MIXED
                   else self.levels[0])
         more = ", full text" if self.more == WORDS else f", {self.action}" if self.action else ""
@@ -157,7 +156,7 @@ class Run:
 
 
 def main(arguments: list) -> int:
-    """The command; 1 when the checker found something."""
+    """Runs the command; returns 1 if the checker found a problem."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--engine", default=CHEETAH, help="CHEETAH or InnoDB")
     parser.add_argument("--histories", type=int, default=20)
@@ -199,7 +198,7 @@ def main(arguments: list) -> int:
 
 
 def judge(attempt: Run) -> tuple:
-    """Run and check: (problems, history, seconds)."""
+    """Runs and checks a history; returns (problems, history, seconds)."""
     started = time.monotonic()
     try:
         history = attempt.run()
@@ -212,12 +211,12 @@ def judge(attempt: Run) -> tuple:
 
 
 def place_of(attempt: Run) -> Path:
-    """Where a history is kept."""
+    """Returns the file in which the history is saved."""
     return VAR / "isolation" / f"history-{attempt.engine}-{attempt.seed}.json.gz"
 
 
 def report(attempt: Run, history, problems: list, choice) -> None:
-    """Print what is wrong; keep the history."""
+    """Prints the problems and saves the history."""
     for problem in problems[:8]:
         print(f"    {problem[:1500]}")
     if len(problems) > 8:

@@ -1,8 +1,8 @@
-"""A history: what clients did and saw, in a form that can be kept in a file and checked again
-(`checker.py FILE`).
+"""A history: what clients did and saw. It can be saved to a file and checked again (`checker.py
+FILE`).
 
-Times are numbers from one counter, taken when a statement is sent and when its answer is there;
-what the server did for it happened in between.
+Times are numbers from one counter, taken when a statement is sent and when its answer arrives. The
+server executed the statement between these two times.
 """
 
 import gzip
@@ -11,7 +11,7 @@ from pathlib import Path
 
 # Kinds of operations.
 READ = "read"            # consistent read: seen = {key: value}
-# FOR UPDATE or LOCK IN SHARE MODE, or a write that found nothing: seen = {key: value}
+# FOR UPDATE, LOCK IN SHARE MODE, or a write that found no row: seen = {key: value}
 LOCKING = "locking"
 # append to a list, or a register's new value: key, value; value None deletes the register
 WRITE = "write"
@@ -21,25 +21,25 @@ COMMITTED, ABORTED, UNKNOWN = "committed", "aborted", "unknown"
 
 
 class Op:
-    """One statement, or what one statement did to one key."""
+    """One statement, or its effect on one key."""
 
     __slots__ = ("kind", "sent", "answered", "seen", "key", "value", "undone", "lengths", "covered",
                  "words")
 
     def active_at(self, place: int) -> bool:
-        """Whether a write was not rolled back yet when the transaction's operation `place` ran."""
+        """Returns whether a write was still in effect at the transaction's operation `place`."""
         return not self.undone or place < self.undone
 
     def __init__(self, kind, sent, answered, seen=None, key=None, value=None, undone=0,
                  lengths=False, covered=False, words=None):
         self.kind, self.sent, self.answered = kind, sent, answered
         self.seen, self.key, self.value = seen, key, value
-        # rolled back by ROLLBACK TO SAVEPOINT when the transaction had so many operations; 0: never
+        # the number of operations at the ROLLBACK TO SAVEPOINT that undid this one; 0: not undone
         self.undone = undone
-        self.lengths = lengths    # `seen` has lengths of lists instead of lists
+        self.lengths = lengths    # `seen` has the lengths of lists instead of the lists
         self.covered = covered    # read from a secondary index alone
-        # A search in a full-text index: pairs of a key and a value that were looked for, and `seen`
-        # has what was found; none of them when it was for a word that each row has.
+        # A full-text search: the pairs of key and value that were searched for; `seen` has the rows
+        # found. The list is empty if the search was for a word that each row has.
         self.words = words
 
 
@@ -55,24 +55,24 @@ class Txn:
         self.autocommit = autocommit   # a single statement outside BEGIN
 
     def name(self) -> str:
-        """For reports."""
+        """Returns the name for reports."""
         return f"T{self.number}"
 
 
 class History:
-    """Transactions, the state at the end, and what kind of objects these are."""
+    """Transactions, the final state, and the kind of objects."""
 
     def __init__(self, model: str, txns: list, final: dict, snapshot_isolation=False, engine="",
                  dirty_reads=False):
         self.model = model                              # "list" or "register"
         self.txns, self.final = txns, final             # final: key -> list, or value
         self.snapshot_isolation = snapshot_isolation    # write conflicts are errors
-        # READ UNCOMMITTED really reads what is not committed
+        # READ UNCOMMITTED really reads uncommitted data
         self.dirty_reads = dirty_reads
         self.engine = engine
 
     def save(self, place: Path) -> None:
-        """One JSON document, compressed."""
+        """Saves the history as one compressed JSON document."""
         txns = [[t.number, t.client, t.level, t.status, t.end, t.autocommit,
                  [[o.kind, o.sent, o.answered, list(o.seen.items()) if o.seen is not None else None,
                    o.key, o.value, o.undone, o.lengths, o.covered, o.words]
@@ -86,12 +86,12 @@ class History:
 
     @classmethod
     def load(cls, place: Path):
-        """What `save` wrote."""
+        """Loads what `save` wrote."""
         return cls.of(json.loads(gzip.decompress(place.read_bytes())))
 
     @classmethod
     def of(cls, read: dict):
-        """From the JSON document."""
+        """Builds a history from the JSON document."""
         txns = [Txn(number, client, level,
                     [Op(kind, sent, answered, None if seen is None else dict(seen), *rest)
                      for kind, sent, answered, seen, *rest in ops],

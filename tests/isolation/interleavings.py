@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Random scripts of several sessions, step by step on an InnoDB table and on a Cheetah table:
-results, waits, errors alike?
+"""Plays random scripts of several sessions, step by step, on InnoDB and on Cheetah, and compares
+the results, waits and errors.
 
-A step that waits is left waiting; what goes on, and when, is compared too. A script ends at its
-first difference: it has a reason (reasons.py), or it is a failure, which is made as short as it
-gets and printed with its seed. Scripts that InnoDB itself plays in two ways are left out and
-counted. Cheetah's run as a whole, differences or not, must be what its transactions do in the order
-of their commits (commits.py). `--plant` leaves a row out of one table: then it must fail, which
-proves that it can.
+A step that has to wait is left waiting; which sessions continue, and when, is compared too. A
+script ends at its first difference. The difference must have a reason (reasons.py); otherwise it is
+a failure, which is shortened as far as possible and printed with its seed. Scripts that InnoDB
+itself plays in two ways are left out and counted. Cheetah's whole run, with or without differences,
+must match its transactions executed in commit order (commits.py). `--plant` omits a row from one
+table: the run must then fail, which proves that it can.
 
     python3 tests/isolation/interleavings.py [--scripts 150] [--seed 1] [--show]
 """
@@ -35,20 +35,22 @@ from statements import NO_WAIT, Statement  # noqa: E402
 from waits import cheetah_deadlock, cheetah_waits, innodb_waits  # noqa: E402
 
 UNSTEADY = "InnoDB itself plays it in two ways"
-# scripts that say nothing from some step on, and what part of them may
+# Reasons for which the rest of a script is not compared, and the largest allowed share of such
+# scripts.
 LEFT_OUT, LEFT_OUT_MAX = (UNSTEADY, PLAN), 0.1
 SHRINKS_MAX = 120
 REPORTS = VAR / "isolation"
 
 
 class Played:
-    """A script on one engine: entries, and the table at the end."""
+    """A script played on one engine: its entries and the final table."""
 
     def __init__(self, entries: list, final: tuple):
         self.entries, self.final = entries, final
 
     def first_difference(self, other):
-        """The first step that differs; its number, or that of the end; None when all is alike."""
+        """Returns the number of the first step that differs (or of the end), or None if all is
+        alike."""
         for mine, theirs in zip(self.entries, other.entries):
             if mine.key() != theirs.key():
                 return mine.number
@@ -56,7 +58,7 @@ class Played:
 
 
 class Stage:
-    """The server, tables for each engine, and sessions that are used again."""
+    """The server, the tables for each engine, and the sessions, which are reused."""
 
     program, scene, generator, connect, difference = (
         "interleavings", SCENE, Generator, Session, Difference)
@@ -70,26 +72,27 @@ class Stage:
         self.root = Session(server, "root", "", [
             "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
             "SET innodb_lock_wait_timeout = 0", "SET cheetah_lock_wait_timeout = 0"])
-        # Random histories cover it: there the engines differ in which rows count as changed.
+        # Off, because the engines then differ in which rows count as changed; random histories
+        # cover it.
         for name, _ in server.sql("SHOW VARIABLES LIKE '%snapshot_isolation'"):
             self.root.must(f"SET GLOBAL {name} = OFF")
         self.pools = {engine: {} for engine in self.databases}
         self.alone = self.connect(server, "alone", fresh_database(server, "play_alone"))
         for text in self.scene.create(INNODB):
             self.alone.must(text)
-        # As long as it is open nothing is purged: what is locked does not depend on how far the
-        # purge has come.
+        # While this session's snapshot is open, nothing is purged, so the locks do not depend on
+        # the progress of purge.
         self.keeper = Session(server, "keeper", "")
 
     def session(self, engine: str, name: str) -> Session:
-        """A session of one engine's database."""
+        """Returns a session of one engine's database."""
         pool = self.pools[engine]
         if name not in pool:
             pool[name] = self.connect(self.server, name, self.databases[engine])
         return pool[name]
 
     def play(self, script: Script, engine: str) -> Played:
-        """The script on a fresh table."""
+        """Plays the script on fresh tables."""
         play = Play(self.begin(script, engine), script.impatient)
         play.run(script.steps)
         play.finish()
@@ -97,8 +100,8 @@ class Stage:
         return Played(play.entries, self.contents(engine))
 
     def execute(self, texts: list) -> tuple:
-        """Statements one after the other, on tables of InnoDB as they are when a script begins:
-        their outcomes, and the tables at the end."""
+        """Runs statements one after the other on InnoDB tables in the state in which a script
+        begins; returns their outcomes and the final tables."""
         self.alone.must("BEGIN")
         outcomes = [self.alone.ask(text) for text in texts]
         found = tuple(
@@ -108,7 +111,7 @@ class Stage:
         return outcomes, found
 
     def begin(self, script: Script, engine: str) -> dict:
-        """Fresh tables, and the sessions."""
+        """Creates fresh tables and returns the sessions."""
         database = self.databases[engine]
         for text in (f"USE {database}", *self.scene.drop(),
                      *self.scene.create(self.engines[engine])):
@@ -126,9 +129,9 @@ class Stage:
         return sessions
 
     def look(self, script: Script, engine: str, number: int, deadlocks: bool, victims=()) -> Look:
-        """Who waits at a step of the script. With `deadlocks`, those that come about there are left
-        standing (InnoDB) or told (Cheetah); what is deferred behind a statement that ends in one
-        (`victims`) is left out."""
+        """Returns the waits at a step of the script. With `deadlocks`, deadlocks that arise at this
+        step are left unresolved (InnoDB) or reported (Cheetah), and the statements deferred after a
+        deadlock's victim (`victims`) are left out."""
         sessions = self.begin(script, engine)
         play, states, plans = Play(sessions, script.impatient), [], []
         for at, step in enumerate(play.steps(script.steps)):
@@ -160,38 +163,38 @@ class Stage:
         return Look(waits, states, plans, play.entries, under_way)
 
     def dirty_rows(self, engine: str) -> tuple:
-        """The table as it is, as far as the engine shows it."""
+        """Returns the table with uncommitted changes, if the engine shows them."""
         return self.root.must(f"SELECT * FROM {self.databases[engine]}.t").rows
 
     def plan(self, text: str) -> tuple:
-        """How the server would go about a statement on the table that was made last: type of
-        access, index. Nothing when it would have to lock a row for that."""
+        """Returns the plan of a statement on the most recently created table: the type of access
+        and the index. Returns nothing if EXPLAIN would have to lock a row."""
         explained = (self.root.ask(f"EXPLAIN {text}")
                      if text.startswith(("SELECT", "UPDATE", "DELETE")) else None)
         return (explained.rows[0][3], explained.rows[0][5]) if explained and explained.rows else ()
 
     def be_patient(self, play: Play) -> None:
-        """Whoever waits from now on goes on waiting."""
+        """Raises the lock wait timeouts, so that sessions that wait from now on keep waiting."""
         for name in play.impatient:
             for variable in ("innodb_lock_wait_timeout", "cheetah_lock_wait_timeout"):
                 play.sessions[name].must(f"SET {variable} = 50")
         play.impatient = set()
 
     def stop(self, play: Play) -> None:
-        """End what is under way, and roll all back."""
+        """Ends all running statements and rolls everything back."""
         for session in play.sessions.values():
             if session.pending:
                 self.root.ask(f"KILL QUERY {session.connection.thread_id()}")
                 session.take()
         for session in play.sessions.values():
-            # The kill of a statement that has just ended may hit this one.
+            # A kill that arrives just after its statement has ended may hit this ROLLBACK.
             if session.ask("ROLLBACK").error:
                 session.must("ROLLBACK")
         self.root.must("SET GLOBAL innodb_deadlock_detect = ON")
         self.keeper.must("COMMIT")
 
     def contents(self, engine: str) -> tuple:
-        """Each table by each of its indexes; CHECK TABLE has to agree, and to find no orphans."""
+        """Returns all tables; their indexes must agree, and CHECK TABLE must find no errors."""
         tables = []
         for name in self.scene.tables:
             found = {index: self.root.must(f"SELECT * FROM {name} FORCE INDEX ({index}) {where} "
@@ -206,8 +209,8 @@ class Stage:
 
 
 class Comparison:
-    """Both engines' runs of one script, and what to say of them. `is_ordered`: no two sessions are
-    meant to go on at once."""
+    """Both engines' runs of one script, and the verdict. `is_ordered` means that no two sessions
+    should continue at the same time."""
 
     def __init__(self, stage: Stage, script: Script, is_ordered: bool = False):
         self.script, self.is_ordered = script, is_ordered
@@ -223,11 +226,12 @@ class Comparison:
                            or self.locks_differ(stage, mine, other))
 
     def locks_differ(self, stage: Stage, mine, other) -> str:
-        """The reason why other sessions wait at this step."""
+        """Returns the reason why the sessions that wait at this step differ between the engines."""
         difference = stage.difference(self.script.level, mine, other)
         victims_differ = difference.victims_differ()
         if victims_differ and mine.has_deadlock() and other.has_deadlock():
-            # The first victim is the same: what follows is as if that had given up by itself.
+            # The first victim is the same, so the rest must be as if the victim had rolled back
+            # itself.
             steps = [*self.script.steps[:self.number], (mine.name, "ROLLBACK")]
             rest = Comparison(stage, self.script.with_steps(steps), self.is_ordered)
             if rest.reason:
@@ -235,7 +239,8 @@ class Comparison:
         if (not difference.is_of_locks() and not victims_differ
                 and not self.is_all_by_victims(stage, difference)):
             return self.order(stage, difference)
-        # What would not wait waits when it is looked at; that may make a deadlock of it.
+        # A statement that does not wait (NOWAIT) waits during the check, which may create a
+        # deadlock.
         is_standing = (victims_differ or difference.deadlock_differs()
                        or bool(NO_WAIT.search(mine.text)))
         theirs = stage.look(self.script, INNODB, self.number, is_standing)
@@ -250,8 +255,9 @@ class Comparison:
 
     def victims_one_by_one(self, stage: Stage, difference: Difference, theirs: Look,
                            ours: Look) -> str:
-        """The reason of a deadlock that only InnoDB has, if all is explained once its victim has
-        been rolled back before, and does what it has done here."""
+        """Returns the reason of a deadlock that only InnoDB has. It counts only if, with the victim
+        rolled back before this step, every other statement does what it did here and no difference
+        is unexplained."""
         is_possible = difference.victims_differ() and self.number < len(self.script.steps)
         for victim in difference.victims_of_theirs_only() if is_possible else ():
             reason = difference.explain_victim(victim, theirs, ours)
@@ -274,8 +280,8 @@ class Comparison:
         return ""
 
     def is_all_by_victims(self, stage: Stage, difference: Difference) -> bool:
-        """Whether only one engine ends a deadlock, and both agree once what that one has given up
-        is not asked for."""
+        """Returns whether only one engine ends a deadlock, and both agree once the victims'
+        statements are left out."""
         victims = difference.victims_of_one()
         steps = [step for n, step in enumerate(self.script.steps[:self.number + 1])
                  if not any(step[0] == victim.name and n >= victim.number for victim in victims)]
@@ -283,8 +289,8 @@ class Comparison:
                 and not Comparison(stage, self.script.with_steps(steps), is_ordered=True).fails())
 
     def rows_passed(self, stage: Stage, mine, other) -> str:
-        """Why a read that passes locked rows passes others here than there: the reason of each,
-        when it is read alone and waited for."""
+        """Explains why SKIP LOCKED passes other rows on one engine than on the other: each such row
+        is read alone, without SKIP LOCKED, and that wait must have a reason."""
         if " SKIP LOCKED" not in mine.text or any(
                 e.outcome is None or e.outcome.rows is None for e in (mine, other)):
             return ""
@@ -296,7 +302,8 @@ class Comparison:
         return reasons[0] if reasons and all(reasons) else ""
 
     def order(self, stage: Stage, difference: Difference) -> str:
-        """Whether it is all the same once the sessions go on one after the other."""
+        """Returns the reason of a difference that disappears when the sessions continue one by
+        one."""
         if self.is_ordered:
             return ""
         played = [(side.entries, answers)
@@ -310,11 +317,12 @@ class Comparison:
         return ORDER if done == [True, True] else ""
 
     def fails(self) -> bool:
-        """Whether there is a difference without a reason, or a run that no order explains."""
+        """Returns whether there is a difference without a reason or a run that no order
+        explains."""
         return bool(self.unexplained) or (self.number is not None and not self.reason)
 
     def text(self) -> str:
-        """The script with both outcomes."""
+        """Returns the script with both outcomes."""
         lines = []
         for mine, other in zip(self.ours.entries, self.theirs.entries):
             same = mine.key() == other.key()
@@ -333,7 +341,7 @@ class Comparison:
 
 
 def main(arguments: list, kind=Stage) -> int:
-    """The command; 1 when a difference has no reason."""
+    """Runs the command; returns 1 if a difference has no reason."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--scripts", type=int, default=150)
     parser.add_argument("--seed", type=int, default=1,
@@ -369,7 +377,7 @@ def main(arguments: list, kind=Stage) -> int:
 
 
 def judge(stage: Stage, script: Script, choice) -> str:
-    """"alike", the reason of a difference, or nothing: then it has been reported."""
+    """Returns "alike" or the reason of a difference, or "" after reporting a failure."""
     comparison = Comparison(stage, script)
     if choice.show:
         print(f"-- seed {script.seed}, {script.level}: {comparison.reason or comparison.number}\n"
@@ -389,7 +397,7 @@ def judge(stage: Stage, script: Script, choice) -> str:
 
 
 def shrink(stage: Stage, script: Script) -> Comparison:
-    """Leave out steps as long as a difference without a reason stays."""
+    """Removes steps as long as a difference without a reason remains."""
     best, left, size = Comparison(stage, script), SHRINKS_MAX, max(len(script.steps) // 2, 1)
     while size and left > 0:
         place, smaller = 0, False
@@ -406,7 +414,7 @@ def shrink(stage: Stage, script: Script) -> Comparison:
 
 
 def report(stage: Stage, script: Script, comparison: Comparison, choice) -> None:
-    """Print the shortest form; keep it as a file."""
+    """Prints the shortest form and saves it to a file."""
     short = shrink(stage, script)
     text = (f"{short.script.text().split(chr(10) + '/*')[0]}\n"
             f"{(short if short.fails() else comparison).text()}")

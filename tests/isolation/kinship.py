@@ -1,23 +1,26 @@
-"""Why Cheetah may let a session wait that InnoDB lets go on, or the other way round, where foreign
-keys tie tables together. The statements are those of families.py.
+"""Explains differences in waiting between Cheetah and InnoDB on tables tied by foreign keys. The
+statements are those of families.py.
 
-A statement has to do with the rows that it finds, puts or changes; with the parents that its rows
-name; and with the children of a parent that it deletes or gives another key, and theirs. Reasons,
-besides those of `reasons` that do not depend on what is waited for (order, victim, upgrade):
+A statement concerns the rows that it finds, inserts or changes; the parents that its rows refer to;
+and, if it deletes a parent or changes its key, the parent's children and their children. In
+addition to the reasons of `reasons` that do not depend on the record waited for (order, victim,
+upgrade), the reasons are:
 
-- precise-ranges: InnoDB waits for a record with which one of the two has nothing to do, as it lies
-    beside the keys of a search; or to insert where nobody has looked.
-- deleted: a row whose deletion, or whose entry's, has been committed before.
-- kept: InnoDB at READ COMMITTED keeps a row that it has waited for, even if it does not match.
-- covering: whoever deletes a parent looks for children by their index only. Cheetah locks the
-    first child's row, InnoDB its entry.
-- duplicate-row: a parent gets a key that is taken. Cheetah looks at that before it looks for
-    children, and locks the row that has the key; InnoDB looks for children first, and locks them.
-- followers: children that follow a parent. Cheetah locks their entries exclusively before it asks
-    for the first row; InnoDB locks an entry shared, and then its row exclusively.
-- place: a child without a parent, or a new key of a parent whose children keep the old one. Cheetah
-    asks for the places of all entries before it looks for the parent, or the children; InnoDB looks
-    for those before it asks for that entry's place.
+- precise-ranges: InnoDB waits for a record that does not concern one of the two statements because
+  the record is next to the keys of a search; or InnoDB waits to insert at a key that no statement
+  searched for.
+- deleted: InnoDB waits for a row or an entry whose deletion was already committed.
+- kept: InnoDB at READ COMMITTED keeps the lock of a row that it waited for, even if the row does
+  not match.
+- covering: a statement that deletes a parent searches for children in their index only. Cheetah
+  locks the first child's row, InnoDB its index entry.
+- duplicate-row: a parent's new key is taken. Cheetah checks the key before it searches for
+  children, and locks the row that has the key; InnoDB searches for children first, and locks them.
+- followers: children follow their parent. Cheetah locks their entries exclusively before it
+  requests the first row; InnoDB locks an entry shared, and then its row exclusively.
+- place: a child has no parent, or a parent gets a new key while its children keep the old one.
+  Cheetah requests the positions of all entries before it searches for the parent or the children;
+  InnoDB searches before it requests the position of the entry.
 """
 
 import re
@@ -27,7 +30,8 @@ from reasons import (COVERING, DELETED, Difference, DUPLICATE_ROW, KEPT, PLACE, 
 
 PARENT = {"c": "p", "d": "p", "e": "p", "g": "d"}
 CHILDREN = {"p": "cde", "d": "g"}
-KEEPS_PARENT = {"DELETE": "c", "UPDATE": "e"}   # whose rows restrict it
+# the tables whose rows prevent a DELETE of a parent, or an UPDATE of its key
+KEEPS_PARENT = {"DELETE": "c", "UPDATE": "e"}
 FOLLOWERS = "followers"
 TABLE = re.compile(r"(?:INTO|FROM|UPDATE) (\w)\b")
 WHERE, VALUES, SETS = (re.compile(r"WHERE (\w+) = (\w+)"), re.compile(r"VALUES \((\d+), (\w+)"),
@@ -35,12 +39,12 @@ WHERE, VALUES, SETS = (re.compile(r"WHERE (\w+) = (\w+)"), re.compile(r"VALUES \
 
 
 def number(text: str):
-    """A number, or None for NULL and what is computed."""
+    """Returns a number, or None for NULL and computed values."""
     return int(text) if text.isdigit() else None
 
 
 class FamilyStatement:
-    """Its table, what it looks for, what it puts."""
+    """A parsed statement: its table, its search, and its new values."""
 
     def __init__(self, text: str, step: int = 0):
         table, where, values, sets = (TABLE.search(text), WHERE.search(text), VALUES.search(text),
@@ -53,46 +57,48 @@ class FamilyStatement:
         self.removes = text.startswith("DELETE") or (self.sets is not None and self.sets[0] == "id")
 
     def finds(self, row: tuple) -> bool:
-        """Whether it looks for this version of a row of its table."""
+        """Returns whether the statement's search matches this version of a row of its table."""
         return self.where is not None and row[("id", "pid").index(self.where[0])] == self.where[1]
 
     def parents(self) -> set:
-        """Parents that it names."""
+        """Returns the parents that the statement refers to."""
         named = (self.row[1] if self.row
                  else self.sets[1] if self.sets and self.sets[0] == "pid" else None)
         return ({(PARENT[self.table], named)} if named is not None and self.table in PARENT
                 else set())
 
     def rows(self, states: list) -> set:
-        """(table, id) of all that it has to do with."""
+        """Returns (table, id) of all rows that the statement concerns."""
         put = ({(self.table, self.row[0])} if self.row
                else {(self.table, self.sets[1])} if self.removes and self.sets else set())
         return self.found(states) | put | self.parents()
 
     def found(self, states: list) -> set:
-        """(table, id) of what it looks for, and of those that follow."""
+        """Returns (table, id) of the rows that the statement finds, and of the rows that follow
+        them."""
         own = {(self.table, row[0]) for state in states for row in state.get(self.table, ())
                if self.finds(row)}
         return own | (self.followers(own, states) if self.removes else set())
 
     def followers(self, parents: set, states: list) -> set:
-        """Children of these rows, and theirs."""
+        """Returns the descendants of these rows."""
         found = {(child, row[0]) for table, key in parents for child in CHILDREN.get(table, "")
                  for state in states for row in state[child] if row[1] == key}
         return found | self.followers(found, states) if found else found
 
     def taken_key(self, states: list):
-        """The key that it gives to a parent, if another one has it; None otherwise."""
+        """Returns the new key of a parent if another parent already has it; otherwise None."""
         key = self.sets[1] if self.sets and self.sets[0] == "id" else None
         return key if any(row[0] == key for state in states for row in state[self.table]) else None
 
     def is_kept(self, state: dict) -> bool:
-        """Whether it gives a key to a parent whose children keep the old one."""
+        """Returns whether the statement changes the key of a parent whose children keep the old
+        key."""
         return (self.sets is not None and self.sets[0] == "id"
                 and any(row[1] == self.where[1] for row in state[KEEPS_PARENT["UPDATE"]]))
 
     def looks(self, states: list) -> set:
-        """(table, index, value) where it has looked, found or not."""
+        """Returns (table, index, value) of all searches, successful or not."""
         looked = {(table, "PRIMARY", key) for table, key in self.parents()}
         if self.where:
             looked.add((self.table, "PRIMARY" if self.where[0] == "id" else "pid", self.where[1]))
@@ -102,7 +108,7 @@ class FamilyStatement:
         return looked
 
     def puts(self) -> set:
-        """(table, index, value) of entries that may come."""
+        """Returns (table, index, value) of entries that the statement may insert."""
         if self.row:
             return {(self.table, "PRIMARY", self.row[0]), (self.table, "pid", self.row[1])}
         if self.sets and self.sets[0] in ("id", "pid"):
@@ -114,33 +120,33 @@ class FamilyStatement:
 
 
 class FamilyDifference(Difference):
-    """A step that went otherwise on the two engines."""
+    """A step whose outcome differs between the two engines."""
 
     def has_come_meanwhile(self, _entries: list) -> bool:
-        """Scans have one key."""
+        """Never true here: each scan has one key."""
         return False
 
     def compare(self, theirs, ours) -> None:
-        """Nothing is kept."""
+        """Does nothing: this comparison needs no saved state."""
 
     def judge_plans(self, _wait, _look) -> str:
-        """There is one way to go about a statement."""
+        """Finds no reason: each statement has one plan."""
         return ""
 
     def judge_behind(self, *_) -> str:
-        """Not asked."""
+        """Finds no reason: this class does not use the check."""
         return ""
 
     def judge_cycle(self, wait, look) -> str:
-        """A wait in a deadlock of InnoDB."""
+        """Explains a wait in a deadlock of InnoDB."""
         return self.judge_theirs(wait, look)
 
     def locking(self, entry, _inside: bool) -> list:
-        """All do."""
+        """Returns the entry's statement; all statements lock."""
         return [FamilyStatement(entry.text, entry.number)]
 
     def judge_theirs(self, wait, look) -> str:
-        """Why InnoDB waits and Cheetah does not."""
+        """Explains why InnoDB waits and Cheetah does not."""
         asking, held = (FamilyStatement(look.under_way[wait.waiter].text),
                         self.statements_of(wait.blocker, look))
         if look.is_upgrade(wait):
@@ -167,7 +173,7 @@ class FamilyDifference(Difference):
         return ""
 
     def judge_ours(self, wait, look) -> str:
-        """Why Cheetah waits and InnoDB does not."""
+        """Explains why Cheetah waits and InnoDB does not."""
         asking, held = (FamilyStatement(look.under_way[wait.waiter].text),
                         self.statements_of(wait.blocker, look))
         if wait.inserts:
@@ -189,12 +195,14 @@ class FamilyDifference(Difference):
 
     @staticmethod
     def is_at_followers(statement: FamilyStatement, wait, look) -> bool:
-        """Whether the one who is waited for is looking for children of this table, and waits."""
+        """Returns whether the blocker's running statement searches this table for children, and
+        waits."""
         return (statement.removes and statement.table != wait.table
                 and any(entry.number == statement.step for entry in look.under_way.values()))
 
     @staticmethod
     def only_looks(statement: FamilyStatement, table: str) -> bool:
-        """Whether a statement has to do with children of this table only as it looks for them."""
+        """Returns whether a statement concerns this table only because it searches it for
+        children."""
         return (statement.removes and statement.table != table
                 and table in KEEPS_PARENT[statement.text.split()[0]])

@@ -1,10 +1,9 @@
-"""Several sessions go on at once: is a difference a matter of which of them came first, and of
-nothing else?
+"""Decides whether a difference depends only on the order in which several sessions continue.
 
-A step that ends a transaction may let several others go on. Which one gets a lock first is left to
-the threads of the server, so the two engines may differ by chance. The script is played again in
-each order: the statements that waited, and what was deferred behind them, are sent after that step,
-one after the other.
+A step that ends a transaction may unblock several sessions. The server's threads decide which
+session gets a lock first, so the two engines may differ by chance. The script is played again in
+each order: the statements that waited, and the statements deferred after them, are sent one after
+the other after that step.
 """
 
 from itertools import permutations
@@ -15,8 +14,8 @@ RACERS_MAX = 3
 
 
 def racers(entries: list, number: int, left_out: set) -> list:
-    """Steps of each session's first statement without an answer when step `number` came, but those
-    `left_out`."""
+    """Returns the step of each session's first statement that was still unanswered at step
+    `number`, except the steps in `left_out`."""
     answered = {entry.number for step in entries[:number] for entry in step.woke}
     waiting = {}   # session -> its first step without an answer
     for entry in entries[:number]:
@@ -26,15 +25,16 @@ def racers(entries: list, number: int, left_out: set) -> list:
 
 
 def done_in_an_order(number: int, played: list, compare) -> list:
-    """Of each engine, whether it has done what it does in one of the orders of the statements that
-    waited at step `number`; nothing unless both agree in every order. `played`: all entries of each
-    engine, and what was answered at that step. `compare(steps)` plays both. Whom both have ended in
-    a deadlock at that step is rolled back before it."""
+    """Returns, for each engine, whether its outcome occurs in one of the orders of the statements
+    that waited at step `number`; returns an empty list unless both engines agree in every order.
+    `played` holds each engine's entries and the answers at that step. `compare(steps)` plays both
+    engines. A victim that both engines ended in a deadlock at that step is rolled back before the
+    step."""
     entries, answers = played[0][0], [answers for _, answers in played]
     texts = [(entry.name, entry.text) for entry in entries]   # with the ROLLBACKs at the end
     victims = common_victims(number, *answers)
     gone = {victim.number for victim in victims}
-    # by the end of the script
+    # also dropped: statements that were still deferred at the end of the script
     dropped = gone | {entry.number for entry in entries if entry.deferred and entry.outcome is None}
     late = racers(entries, number, dropped)
     if len(late) > RACERS_MAX:
@@ -56,7 +56,8 @@ def done_in_an_order(number: int, played: list, compare) -> list:
 
 
 def common_victims(number: int, mine: dict, other: dict) -> list:
-    """What both engines ended in a deadlock at step `number`, where it waited by then."""
+    """Returns the statements that both engines ended in a deadlock at step `number` after a
+    wait."""
     ended = [mine[n] for n in mine.keys() & other.keys()
              if mine[n].outcome.error == other[n].outcome.error == DEADLOCK and n != number]
     return [victim for victim in ended
@@ -65,8 +66,8 @@ def common_victims(number: int, mine: dict, other: dict) -> list:
 
 
 def ordered(texts: list, number: int, order: tuple) -> list:
-    """Numbers of the steps up to `number`, with those of the sessions in `order` that waited sent
-    behind it."""
+    """Returns the numbers of the steps up to `number`, reordered: the steps in `order` follow it,
+    and then the later steps of their sessions."""
     late = {texts[n][0]: n for n in order}
     behind = [n for n in range(number) if texts[n][0] in late and n > late[texts[n][0]]]
     before = [n for n in range(number + 1) if n not in order and n not in behind]
@@ -74,7 +75,7 @@ def ordered(texts: list, number: int, order: tuple) -> list:
 
 
 def answers_from(numbers: list, first: int, entries: list) -> dict:
-    """Step -> outcome of what was answered at the steps of `numbers` from the one at `first` on."""
+    """Returns step -> outcome of the answers at `numbers[first]` and later steps."""
     found = {}
     for at, entry in enumerate(entries[first:len(numbers)], first):
         if not entry.waited and not entry.deferred and entry.outcome is not None:

@@ -1,7 +1,8 @@
-"""Random transactions as plans: what a client will do, before anybody knows what it will see.
+"""Plans random transactions: what a client will do, chosen before any answer is known.
 
-Keys live in groups of three; two or three groups are in use at a time, and one that was written
-often enough is left for a new one, so that rows are inserted all the time and lists stay short.
+Each group has three keys, and one to three groups are in use at a time. After `WRITES_PER_GROUP`
+key choices a new group replaces the old one, so rows are inserted all the time and lists stay
+short.
 """
 
 import random
@@ -11,30 +12,30 @@ WRITES_PER_GROUP = 120
 
 READ_STEP, WRITE_STEP, SAVEPOINT, BACK, SNAPSHOT_STEP = ("read", "write", "savepoint", "back",
                                                          "snapshot")
-COUNT_STEP = "count"   # rows by the engine's count and by an index, in one statement
-# What a history has besides rows: words of a full-text index, or parents that a foreign key names.
+COUNT_STEP = "count"   # counts rows in the table and in an index, in one statement
+# What a history has besides rows: words in a full-text index, or parents of a foreign key.
 WORDS, TIED = "words", "tied"
-VALUE_MIN = 100        # a full-text index has words of three characters and more
-RECENT_MAX = 12        # values of a group that are searched for
+VALUE_MIN = 100        # full-text words have at least three characters
+RECENT_MAX = 12        # the maximum number of recent values of a group to search for
 
 
 class Step:
-    """One thing to do. `via` and `how` choose the statement; `lock` is "", "share" or "update".
-    `value` of a read: pairs of a key and a value, to be found by the word that the value is."""
+    """One planned statement. `via` chooses its form; `lock` is "", "share" or "update". For a
+    search, `value` holds pairs of a key and a value; the value is the word to search for."""
 
     def __init__(self, kind: str, keys=(), value=None, via: str = "", lock: str = ""):
         self.kind, self.keys, self.value, self.via, self.lock = kind, tuple(keys), value, via, lock
 
 
 class Plan:
-    """One transaction."""
+    """One planned transaction."""
 
     def __init__(self, level: str, steps: list, commits: bool, autocommit: bool):
         self.level, self.steps, self.commits, self.autocommit = level, steps, commits, autocommit
 
 
 class Planner:
-    """Makes plans for one history."""
+    """Makes the plans of one history."""
 
     def __init__(self, seed, model: str, levels, groups: int = 2, more: str = ""):
         self.more, self.recent = more, {}   # group -> pairs of a key and a value
@@ -44,7 +45,7 @@ class Planner:
         self.values = VALUE_MIN - 1
 
     def plan(self) -> Plan:
-        """The next transaction."""
+        """Returns the next transaction."""
         rng, level = self.rng, self.rng.choice(self.levels)
         if rng.random() < 0.06:
             return Plan(level, [self.read("")], True, True)
@@ -65,7 +66,7 @@ class Planner:
         return Plan(level, steps, rng.random() > 0.07, False)
 
     def any_step(self) -> Step:
-        """A read or a write."""
+        """Returns a count, a read, or a write."""
         roll = self.rng.random()
         if roll < 0.03:
             return Step(COUNT_STEP)
@@ -73,8 +74,9 @@ class Planner:
                 else self.write(self.key()))
 
     def read(self, lock: str) -> Step:
-        """One key, some keys, a group by the primary key or an index, whole or covered; by a word
-        that the whole group has, or by words that are values; by the parents, or with them."""
+        """Reads one key, several keys, or a group, through the primary key or an index, with rows
+        or from the index alone. With a full-text index it may search for the group's word or for
+        values; with a foreign key it may read the parents, or a join with them."""
         more = {WORDS: ["words", "words", "found", "found"], TIED: ["parents", "joined", "joined"]}
         via = self.rng.choice(["id", "id", "ids", "range", "group", "covered",
                                *more.get(self.more, [])])
@@ -89,12 +91,12 @@ class Planner:
         return Step(READ_STEP, keys, via=via, lock=lock)
 
     def values_of(self, group: int) -> list:
-        """Up to three pairs of a key and a value that somebody has written, or is about to."""
+        """Returns up to three pairs of a key and a value that was, or is about to be, written."""
         recent = self.recent.get(group, [])
         return self.rng.sample(recent, min(len(recent), self.rng.randint(1, 3)))
 
     def read_then_write(self) -> list:
-        """The pattern of a lost update, or of write skew."""
+        """Returns the pattern of a lost update or of write skew."""
         key, other = self.key(), self.key()
         lock = self.rng.choice(["", "", "update"])
         steps = [Step(READ_STEP, [key], via="id", lock=lock)]
@@ -107,7 +109,7 @@ class Planner:
         return steps
 
     def write(self, key: int) -> Step:
-        """An append, or a register's new value or end."""
+        """Returns an append, or a register's new value or deletion."""
         self.values += 1
         if self.model == "list":
             hows = ["upsert", "upsert", "update", "replace"]
@@ -121,7 +123,7 @@ class Planner:
         return Step(WRITE_STEP, [key], None if how == "delete" else self.values, via=how)
 
     def key(self) -> int:
-        """A key of a group in use; counts as a write of the group."""
+        """Returns a key of a group in use, and counts a write to the group."""
         place = self.rng.randrange(len(self.groups))
         group = self.groups[place]
         self.writes[group] += 1
@@ -132,7 +134,7 @@ class Planner:
         return group * KEYS_PER_GROUP + self.rng.randrange(KEYS_PER_GROUP)
 
     def add_savepoint(self, steps: list) -> None:
-        """SAVEPOINT somewhere, ROLLBACK TO somewhere behind it."""
+        """Inserts a SAVEPOINT at a random position and a ROLLBACK TO at a later one."""
         first = self.rng.randint(0, len(steps))
         if steps and steps[0].kind == SNAPSHOT_STEP:
             first = max(first, 1)
@@ -141,5 +143,5 @@ class Planner:
         steps.insert(last + 1, Step(BACK))
 
     def keys_used(self) -> range:
-        """All keys there ever were."""
+        """Returns all keys that were ever in use."""
         return range(self.next_group * KEYS_PER_GROUP)

@@ -1,56 +1,56 @@
-"""Why Cheetah may let a session wait that InnoDB lets go on, or the other way round.
+"""Explains why Cheetah waits where InnoDB does not, or the other way round.
 
-A difference of locks is played once more, up to its step, and the engine that lets somebody wait is
-asked for whom, and for what; InnoDB's deadlocks are left standing for that. A reason holds if the
-statements so far agree with it:
+A script whose locks differ is played once more, up to the differing step. The engine whose session
+waits then reports the blocker and the record; InnoDB's deadlock detection is off meanwhile. A
+reason holds if the statements so far agree with it:
 
-- precise-ranges: InnoDB waits for a record, or because of a gap, for which one of the two has not
-  asked: it lies behind or beside the keys of its search. Or Cheetah waits for a record that SKIP
-  LOCKED has not passed here, as it lay behind another's range only.
-- duplicate-row: a row that has the unique key of one that is to come. InnoDB locks the entry of the
-  unique index with its gap, Cheetah the row; and Cheetah looks at all unique keys before it asks
-  for a place for the row. What ON DUPLICATE KEY UPDATE has not found before that row Cheetah locks,
-  InnoDB the gap.
-- covering: a read with shared locks that needs the index only. Cheetah locks the row, InnoDB the
-  entry.
-- upgrade: who has a row asks for more of it while others wait for it. In Cheetah he passes them, in
-  InnoDB they are a deadlock.
-- kept: InnoDB at READ COMMITTED keeps a row that it has waited for, even if it does not match, and
-  one that it has not got with NOWAIT; Cheetah gives it back.
-- deleted: a row, or an entry, whose deletion has been committed before the one who has locked it
-  came. InnoDB locks it as long as it is not purged, Cheetah passes it, and locks its place and the
-  range around it where ranges are locked.
-- entry: InnoDB waits for an entry whose row its holder did not get: he waits for that, has waited
-  in vain, or has passed it with SKIP LOCKED. Cheetah locks no entries.
-- reinsert: a record comes back whose deletion is not purged. InnoDB changes that one, Cheetah asks
-  for the place like any insert.
-- plan: the server reads one of the two statements' tables by another access, as it is estimated
-  otherwise. Nothing follows for the engines: such a script says nothing from this step on, and
-  interleavings.py bounds how many may.
-- gone: two have waited for a record that is there no more. InnoDB lets both go on, Cheetah the
-  first, and the second when that one has ended.
-- place: in a deadlock of InnoDB somebody waits for a row whose insert waits for a range of a
-  secondary index. InnoDB has put the row in its place before that, Cheetah puts nothing before it
-  may put all.
-- order: several sessions go on at once, and one of them is a little earlier than the other one here
-  or there. The script is played again with their statements one after the other, in every order
-  (orders.py): the engines have to agree in each, and each of them has to have done here what it
-  does in one of them. Whom both end in a deadlock meanwhile, in the same statement, is rolled back
-  before that.
-- meanwhile: at READ COMMITTED somebody has waited within a scan, and a row has come, or moved,
-  before the record that was waited for. Cheetah looks again from where it was and finds it, InnoDB
-  does not. The statement sent once the wait is over has to give in both what it has given here.
-- victim: both end a deadlock at this step, at the cost of another transaction or statement; the
-  victim of each is in the other one's cycle. Or InnoDB ends one more in a cycle in which both end
-  somebody, which is enough for Cheetah. (What else happens follows from that, further deadlocks
-  included.) Where both have a victim in common and one of them has another one, that one's cycle
-  must have a reason of those above. Where each has one of its own, InnoDB's must have such a cycle,
-  and the script with that one rolled back before the step, in which the engines have to do what
-  they have done here, be alike or have a reason itself.
+- precise-ranges: InnoDB waits for a record, or because of a gap, that one of the two statements did
+  not request: it is after or next to the keys of the search. Or Cheetah waits for a record that
+  SKIP LOCKED passed in InnoDB only, where it was locked as the first record after another session's
+  range.
+- duplicate-row: a row already has the unique key of a new row. InnoDB locks the entry of the unique
+  index with its gap, Cheetah locks the row; and Cheetah checks all unique keys before it requests a
+  position for the new row. If ON DUPLICATE KEY UPDATE did not find an earlier key, Cheetah locks
+  that key, InnoDB the gap.
+- covering: a read with shared locks needs only the index. Cheetah locks the row, InnoDB the entry.
+- upgrade: a lock holder requests a stronger lock while others wait for the row. Cheetah lets it
+  overtake them, InnoDB reports a deadlock.
+- kept: InnoDB at READ COMMITTED keeps the lock of a row that it waited for, even if the row does
+  not match, and of a row that NOWAIT failed to lock; Cheetah releases it.
+- deleted: the deletion of a row or an entry was committed before the blocker arrived there. InnoDB
+  locks it until it is purged; Cheetah passes it, and locks its position and the range around it
+  where ranges are locked.
+- entry: InnoDB waits for an entry whose holder did not get the row: the holder still waits for the
+  row, waited in vain, or passed it with SKIP LOCKED. Cheetah locks no entries.
+- reinsert: a record is inserted again before its deletion is purged. InnoDB changes the old record;
+  Cheetah requests the position like any insert.
+- plan: the server chose different access paths for one of the two statements, because the engines'
+  estimates differ. This says nothing about the engines, so the rest of the script is not compared;
+  interleavings.py limits the number of such scripts.
+- gone: two sessions waited for a record that no longer exists. InnoDB lets both continue. Cheetah
+  lets the first continue, and the second when the first has ended.
+- place: in a deadlock of InnoDB, a session waits for a new row whose insert waits for a range of a
+  secondary index. InnoDB inserts the row before that wait; Cheetah inserts nothing until it may
+  insert everything.
+- order: several sessions continue at once, in a different order on each engine. The script is
+  played again with their statements one after the other, in every order (orders.py): the engines
+  must agree in each order, and the original outcome of each engine must occur in one of them. A
+  statement that both engines end in a deadlock is rolled back before the step.
+- meanwhile: at READ COMMITTED, a session waited within a scan, and another session inserted or
+  moved a row to a position before the record waited for. Cheetah repeats the search from its last
+  position and finds the row, InnoDB does not. Sent after the wait, the statement must give on both
+  engines what Cheetah returned here.
+- victim: both engines end a deadlock at this step, with different victims; the victim of each is in
+  the other one's cycle. Or InnoDB ends one more statement in a cycle in which both end one, which
+  is enough for Cheetah. (Everything else at this step follows from that, including further
+  deadlocks.) If the engines share a victim and one of them has another victim, its cycle must have
+  one of the reasons above. If each engine has its own victim, InnoDB's cycle must have such a
+  reason, and the script with that victim rolled back before the step must give the same outcomes as
+  here, and must be alike on both engines or have a reason itself.
 
-Who waits for somebody that waits himself, for something else on the other engine and with a reason,
-waits for that reason. A read that passes locked rows waits for none: each row that it has passed on
-one side only is read alone, and waited for, and has to have a reason.
+A wait for a session has a reason if that session itself waits, and on the other engine waits for
+something else with a reason. A read that passes locked rows does not wait: each row passed on one
+side only is read alone, and the wait for it must have a reason.
 """
 
 from engines import CHEETAH, ends, INNODB
@@ -65,21 +65,21 @@ DEADLOCK, TIMEOUT = 1213, 1205
 
 
 class Look:
-    """One engine at the step that differs: who waits, every state of the table so far, the plan of
-    each step, the steps, and what was under way in each session."""
+    """The state of one engine at the differing step: its waits, every state of the table so far,
+    the plan of each step, the entries, and the running statement of each session."""
 
     def __init__(self, waits: list, states: list, plans: list, entries: list, under_way: dict):
         self.waits, self.states, self.plans, self.entries, self.under_way = (
             waits, states, plans, entries, under_way)
 
     def is_upgrade(self, wait) -> bool:
-        """Whether the two wait for each other for the same record."""
+        """Returns whether the two sessions wait for each other for the same record."""
         return any(other.waiter == wait.blocker and other.blocker == wait.waiter
                    and other.place() == wait.place() for other in self.waits)
 
 
 def answers(entry) -> dict:
-    """Step -> outcome, of what answered at this step."""
+    """Returns step -> entry for the statements answered at this step."""
     done = {other.number: other for other in entry.woke}
     if not entry.waited and not entry.deferred and entry.outcome is not None:
         done[entry.number] = entry
@@ -87,7 +87,7 @@ def answers(entry) -> dict:
 
 
 class Difference:
-    """A step that went otherwise on the two engines."""
+    """A step whose outcome differs between the two engines."""
 
     def __init__(self, level: str, mine, other):
         self.level, self.mine, self.other = level, answers(mine), answers(other)
@@ -97,14 +97,15 @@ class Difference:
         self.blocked_here = self.stopped(self.mine, self.other)   # the other way round
 
     def stopped(self, theirs: dict, ours: dict) -> set:
-        """Sessions that wait, waited in vain, or pass more locked rows, only in `theirs`."""
+        """Returns the sessions that wait, wait in vain, or pass more locked rows, only in
+        `theirs`."""
         return {e.name for n, e in ours.items()
                 if not vain(e) and (n not in theirs or vain(theirs[n]) or passes(theirs[n], e))}
 
     def is_of_locks(self) -> bool:
-        """Whether a lock was waited for on one side only, and nothing that answered on both sides
-        answered otherwise."""
-        # their transactions have gone
+        """Returns whether the engines differ only in lock waits or deadlocks, and all statements
+        answered on both sides, except those affected by locks, agree."""
+        # the transactions of these sessions were rolled back on one engine only
         victims = self.deadlocked(self.mine) ^ self.deadlocked(self.other)
         for number in self.mine.keys() & self.other.keys():
             mine, other = self.mine[number], self.other[number]
@@ -115,31 +116,31 @@ class Difference:
         return bool(self.blocked or self.blocked_here or self.deadlock_differs())
 
     def deadlock_differs(self) -> bool:
-        """Whether not the same sessions ended a deadlock."""
+        """Returns whether the engines ended different sessions in a deadlock."""
         return self.deadlocked(self.mine) != self.deadlocked(self.other)
 
     def has_deadlock_here(self) -> bool:
-        """Whether Cheetah ended a deadlock that was none in InnoDB."""
+        """Returns whether Cheetah ended a session in a deadlock that InnoDB did not end."""
         return bool(self.deadlocked(self.mine) - self.deadlocked(self.other))
 
     def victims_here(self) -> list:
-        """What Cheetah ended in a deadlock."""
+        """Returns the statements that Cheetah ended in a deadlock."""
         return [e for e in self.mine.values() if e.outcome.error == DEADLOCK]
 
     def victims_of_one(self) -> list:
-        """What was ended in a deadlock on one of the engines."""
+        """Returns the statements ended in a deadlock if only one engine has any."""
         mine, other = ({n: e for n, e in side.items() if e.outcome.error == DEADLOCK}
                        for side in (self.mine, self.other))
         return [*mine.values(), *other.values()] if not mine or not other else []
 
     def victims_differ(self) -> bool:
-        """Whether both engines end a deadlock, and not in the same way."""
+        """Returns whether both engines end deadlocks, but with different victims."""
         mine, other = ({n for n, e in side.items() if e.outcome.error == DEADLOCK}
                        for side in (self.mine, self.other))
         return bool(mine and other and mine != other)
 
     def explain(self, theirs: Look, ours: Look, before=None) -> str:
-        """The reason, or nothing. `before` looks at an engine one step earlier."""
+        """Returns the reason, or "". `before` looks at an engine one step earlier."""
         mine, other = self.deadlocked(self.mine), self.deadlocked(self.other)
         if self.victims_differ():
             cycles = [{wait.waiter for wait in cycle(look.waits)} for look in (theirs, ours)]
@@ -147,7 +148,7 @@ class Difference:
                 return VICTIM
             if mine < other and all({wait.waiter for wait in cycle(theirs.waits, {victim})} & mine
                                     for victim in other - mine):
-                # both have ended somebody in these cycles; that would have been enough
+                # Both engines ended the same session in these cycles, which would have been enough.
                 return VICTIM
             if not (mine < other or other < mine):
                 return ""   # see explain_victim
@@ -174,8 +175,8 @@ class Difference:
         return next((reason for reason in found if reason), "")
 
     def has_come_meanwhile(self, entries: list) -> bool:
-        """Whether each statement that has given something else here has waited while another
-        session may have put a row where it looks."""
+        """Returns whether each statement with a different outcome waited while another session may
+        have inserted a row into the range of its search."""
         unlike = [n for n in self.mine.keys() & self.other.keys()
                   if self.mine[n].outcome.key() != self.other[n].outcome.key()]
         return (self.level == "READ COMMITTED" and bool(unlike)
@@ -185,7 +186,7 @@ class Difference:
 
     @staticmethod
     def meets(asking: Statement, entries: list, name: str) -> bool:
-        """Whether one of these statements, of others than `name`, may put a row where it looks."""
+        """Returns whether a session other than `name` may have put a row where the search reads."""
         others = [Statement(entry.text) for step in entries for entry in (step, *step.woke)
                   if entry.name != name]
         return any((other.row and asking.finds(other.row))
@@ -193,15 +194,15 @@ class Difference:
                    for other in others if asking.index)
 
     def compare(self, theirs: Look, ours: Look) -> None:
-        """Keep what looks at both engines tell of each other."""
+        """Saves what the other checks need from both engines."""
         self.other_plans = {at for at, plans in enumerate(zip(theirs.plans, ours.plans))
                             if all(plans) and plans[0] != plans[1]}
         self.waits_here, self.rows_there = ours.waits, theirs.states[-1] if theirs.states else ()
 
     def judge_behind(self, wait, look: Look, there: Look, judge_there) -> str:
-        """Whether the one who is waited for has come further with the statement that he waits in
-        himself than on the other engine, which has him wait for something else with a reason. He
-        must have the record by that statement only."""
+        """Explains a wait by the blocker's progress: on the other engine, the blocker's own
+        statement waits earlier, for another record and with a reason. Only this statement may have
+        locked the record."""
         here, elsewhere = look.under_way.get(wait.blocker), there.under_way.get(wait.blocker)
         versions = self.versions(wait, look.states)
         holding = [s for s in self.statements_of(wait.blocker, look) if self.touches([s], versions)]
@@ -215,23 +216,23 @@ class Difference:
         return reasons[0] if reasons and all(reasons) else ""
 
     def victims_of_theirs_only(self) -> list:
-        """What InnoDB ended in a deadlock of transactions that Cheetah has not ended in one."""
+        """Returns the statements of sessions that only InnoDB ended in a deadlock."""
         return [e for e in self.other.values()
                 if e.outcome.error == DEADLOCK and e.name not in self.deadlocked(self.mine)]
 
     def explain_victim(self, victim, theirs: Look, ours: Look) -> str:
-        """Why InnoDB ended a transaction in a deadlock that is none in Cheetah."""
+        """Explains why InnoDB ended a transaction in a deadlock that Cheetah does not have."""
         self.compare(theirs, ours)
         return self.reason_of_cycle(theirs, ours, self.judge_cycle, {victim.name})
 
     def judge_cycle(self, wait, look: Look) -> str:
-        """Why there is a wait in a deadlock of InnoDB that is none in Cheetah."""
+        """Explains a wait in a deadlock that only InnoDB has."""
         return (self.judge_theirs(wait, look) or self.judge_entry(wait, look)
                 or self.judge_place(wait, look))
 
     def judge_place(self, wait, look: Look) -> str:
-        """Whether the row of an insert is waited for that itself waits for a range, here too:
-        InnoDB has put it in its place before."""
+        """Checks for the reason `place`: the wait is for a new row whose insert waits for a range
+        in Cheetah too. InnoDB had already inserted the row."""
         under_way = look.under_way.get(wait.blocker)
         row = Statement(under_way.text).row if under_way else None
         waits_for_range = any(own.waiter == wait.blocker and own.inserts for own in self.waits_here)
@@ -241,13 +242,14 @@ class Difference:
                 else "")
 
     def judge_plans(self, wait, look: Look) -> str:
-        """Whether one of the statements that meet is executed otherwise."""
+        """Checks for the reason `plan`: the engines execute one of the two statements
+        differently."""
         held = self.statements_of(wait.blocker, look) + self.statements_of(wait.waiter, look)
         return PLAN if any(s.number in self.other_plans for s in held) else ""
 
     def reason_of_cycle(self, look: Look, other: Look, judge, victims: set) -> str:
-        """Why there is a wait in the deadlocks of these victims on one engine that the other one
-        does not have."""
+        """Explains a wait that is in the deadlocks of these victims on one engine and does not
+        exist on the other."""
         reasons = [judge(wait, look) or self.judge_plans(wait, look)
                    for wait in cycle(look.waits, victims)
                    if not any(wait.is_as(there) for there in other.waits)]
@@ -255,7 +257,7 @@ class Difference:
 
     @staticmethod
     def reason_of_no_cycle(look: Look, other: Look, judge, victims: set) -> str:
-        """Why somebody who is in a deadlock of these victims on the other engine has waited for
+        """Explains why a member of a deadlock of these victims on the other engine waited for
         something else here."""
         members = {wait.waiter for wait in cycle(other.waits, victims)}
         elsewhere = [wait for wait in look.waits
@@ -265,11 +267,12 @@ class Difference:
 
     @staticmethod
     def deadlocked(done: dict) -> set:
-        """Sessions that were the victim of a deadlock."""
+        """Returns the sessions that were the victim of a deadlock."""
         return {e.name for e in done.values() if e.outcome.error == DEADLOCK}
 
     def statements_of(self, name: str, look: Look) -> list:
-        """What a session has locked with in its transaction, up to what is under way."""
+        """Returns the locking statements of a session's transaction, up to its running
+        statement."""
         statements, inside = [], False
         for entry in look.entries:
             is_under_way = look.under_way.get(name) is entry
@@ -284,13 +287,13 @@ class Difference:
         return statements
 
     def locking(self, entry, inside: bool) -> list:
-        """The statement of an entry, if it locks."""
+        """Returns the entry's statement in a list, or an empty list if it does not lock."""
         statement = Statement(entry.text, entry.number)
         statement.is_vain = entry.outcome is None or entry.outcome.error == TIMEOUT
         return [statement] if statement.locks(self.level, inside) else []
 
     def judge_theirs(self, wait, look: Look) -> str:
-        """Why InnoDB waits and Cheetah does not."""
+        """Explains why InnoDB waits and Cheetah does not."""
         asking = Statement(look.under_way[wait.waiter].text, look.under_way[wait.waiter].number)
         held = self.statements_of(wait.blocker, look)
         if look.is_upgrade(wait):
@@ -311,7 +314,7 @@ class Difference:
         if self.touches(held, versions) and (self.removed_by_others(wait, look)
                                              or not self.touches_late(wait, held, look)):
             return DELETED
-        # those that keep it waiting, if they lock the row
+        # the statements that block the wait if they lock the row
         strong = [s for s in held if not (wait.shared and s.is_shared_read())]
         if not self.asks_for(asking, wait, versions) or not self.touches(strong, versions):
             return PRECISE_RANGES
@@ -329,8 +332,8 @@ class Difference:
 
     @staticmethod
     def asks_for(asking: Statement, wait, versions: list) -> bool:
-        """Whether a statement has to do with a record. One in the index of its search it meets
-        there by its value, whatever values the row has had."""
+        """Returns whether a statement requests a record. In the index of its search, a statement
+        finds a record by its value, whatever values the row had."""
         if asking.index == wait.index and not asking.changes(wait.index):
             return (asking.reads(wait.index, wait.value)
                     or any(asking.checks(row) for row in versions))
@@ -338,7 +341,7 @@ class Difference:
 
     @staticmethod
     def is_next(statement: Statement, wait, look: Look) -> bool:
-        """Whether the record is the first one behind a range that the statement has read by the
+        """Returns whether the record is the first one after a range that the statement read in the
         same index."""
         if statement.is_vain or statement.index != wait.index:
             return False
@@ -349,8 +352,8 @@ class Difference:
 
     @staticmethod
     def is_behind_one_that_went(wait, asking: Statement, look: Look) -> bool:
-        """Whether a unique value that is to come has been there and has gone, and the entry behind
-        it is waited for."""
+        """Returns whether a new unique value existed earlier and was removed, and the wait is for
+        the entry after it."""
         if wait.index != "u" or asking.index == "u":
             return False
         values = asking.puts("u", look.states)
@@ -361,15 +364,15 @@ class Difference:
                 and any(value in gone and value < wait.value for value in values))
 
     def has_passed(self, statement: Statement, wait, look: Look) -> bool:
-        """Whether a read has passed locked rows, and this one may be among them."""
+        """Returns whether a read passed locked rows, which may include this one."""
         if not statement.text.endswith(" SKIP LOCKED"):
             return False
         matching = [row for row in look.states[statement.number] if statement.matches(row)]
         return len(look.entries[statement.number].outcome.rows or ()) < len(matching)
 
     def judge_entry(self, wait, look: Look) -> str:
-        """Why somebody who has a row waits for one of its entries in InnoDB: who has that has not
-        had the row. In Cheetah he has it."""
+        """Explains why InnoDB waits for an entry of a row: the blocker locked the entry without the
+        row. In Cheetah the waiter has the row."""
         versions = self.versions(wait, look.states)
         holding = [s for s in self.statements_of(wait.blocker, look)
                    if self.touches([s], versions) and not s.is_vain]
@@ -379,7 +382,7 @@ class Difference:
         return COVERING if any(s.is_covered() for s in holding) else DUPLICATE_ROW
 
     def removed_by_others(self, wait, look: Look) -> bool:
-        """Whether the record has gone, and not by the transaction that has it locked."""
+        """Returns whether a transaction other than the blocker removed the record."""
         seen = [at for at, state in enumerate(look.states) if any(wait.is_on(row) for row in state)]
         if not seen or seen[-1] >= self.number:
             return False
@@ -388,18 +391,19 @@ class Difference:
                        for e in (step, *step.woke))
 
     def touches_late(self, wait, held: list, look: Look) -> bool:
-        """Whether one of the statements has to do with a row as it was when that came, or later."""
+        """Returns whether a statement concerns the row in a version that existed when it ran, or
+        later."""
         return any(self.touches([s], self.versions(wait, look.states[s.number:])) for s in held)
 
     @staticmethod
     def versions(wait, states: list) -> list:
-        """All versions of the row, or rows, that have had the record which is waited for."""
+        """Returns all versions of the row or rows that had the record waited for."""
         rows = ({row[0] for state in states for row in state if wait.is_on(row)}
                 if wait.row is None else {wait.row})
         return [row for state in states for row in state if row[0] in rows]
 
     def judge_ours(self, wait, look: Look) -> str:
-        """Why Cheetah waits and InnoDB does not."""
+        """Explains why Cheetah waits and InnoDB does not."""
         asking = Statement(look.under_way[wait.waiter].text)
         held = self.statements_of(wait.blocker, look)
         if wait.inserts:
@@ -418,7 +422,7 @@ class Difference:
             return DUPLICATE_ROW
         holding = [s for s in held
                    if self.touches([s], versions) and not self.is_to_come(s, wait, look)]
-        # Writers share a lock only of a row that has their unique key.
+        # Writers share only the lock of a row that has their unique key.
         if (wait.held_shared and holding and not any(s.is_shared_read() for s in holding)
                 and any(s.checks(row) for s in holding for row in versions)):
             return DUPLICATE_ROW
@@ -431,8 +435,8 @@ class Difference:
         return DUPLICATE_ROW if self.only_checks([asking], versions) else ""
 
     def has_gone(self, wait, look: Look) -> bool:
-        """Whether both have waited for a record that this step has taken away, and the first of
-        them has gone on."""
+        """Returns whether both sessions waited for a record that this step removed, and the first
+        of them continued."""
         is_there = any(wait.is_on(row) for row in (*look.states[-1], *self.rows_there))
         went_on = any(entry.name == wait.blocker and n != self.number
                       for n, entry in self.mine.items())
@@ -440,8 +444,8 @@ class Difference:
                 and look.under_way[wait.waiter].number < self.number)
 
     def was_passed(self, statement: Statement, wait, look: Look) -> bool:
-        """Whether InnoDB has passed the record as locked, and Cheetah has not: it lay behind a
-        range of another open transaction."""
+        """Returns whether InnoDB passed the record as locked and Cheetah did not: the record is the
+        first one after the range of another open transaction."""
         others = {entry.name for entry in look.entries} - {wait.blocker}
         earlier = [s for name in others for s in self.statements_of(name, look)
                    if s.number < statement.number]
@@ -449,8 +453,8 @@ class Difference:
                 and any(self.is_next(s, wait, look) for s in earlier))
 
     def has_missed(self, statement: Statement, wait, look: Look) -> bool:
-        """Whether ON DUPLICATE KEY UPDATE has not found this primary key, and the row by its other
-        unique key; Cheetah locks what it has not found."""
+        """Returns whether ON DUPLICATE KEY UPDATE did not find this primary key, but found the row
+        by its other unique key. Cheetah locks the primary key that it did not find."""
         if (self.level == "READ COMMITTED" or " ON DUPLICATE" not in statement.text
                 or wait.index != "PRIMARY" or statement.row[0] != wait.value):
             return False
@@ -460,8 +464,8 @@ class Difference:
 
     @staticmethod
     def is_to_come(statement: Statement, wait, look: Look) -> bool:
-        """Whether the one who is waited for is on his way to the record with this statement, and
-        waits at an earlier one of the index himself."""
+        """Returns whether the blocker's running statement has not reached the record yet, because
+        it waits for an earlier record of the index."""
         under_way = look.under_way.get(wait.blocker)
         if (under_way is None or under_way.number != statement.number
                 or " DESC" in statement.text or "MAX(" in statement.text):
@@ -472,21 +476,22 @@ class Difference:
 
     @staticmethod
     def touches(statements: list, versions: list) -> bool:
-        """Whether one of the statements has to do with a row of these versions."""
+        """Returns whether one of the statements concerns a row of these versions."""
         return any(s.finds(row) or s.checks(row) or (s.row and s.row[0] == row[0])
                    for s in statements for row in versions)
 
     @staticmethod
     def only_checks(statements: list, versions: list) -> bool:
-        """Whether those that have to do with the row only have a unique key in common with it."""
+        """Returns whether the statements that concern the row do so only through a common unique
+        key."""
         found = [s for s in statements
                  if Difference.touches([s], versions) and not (s.is_vain and len(statements) > 1)]
         return bool(found) and not any(s.finds(row) for s in found for row in versions)
 
 
 def cycle(waits: list, members=()) -> list:
-    """Those waits of which others come back; with `members`, only where one of them waits in the
-    same cycle."""
+    """Returns the waits that are part of a cycle; with `members`, only those that are in a cycle
+    with a member."""
     def reaches(start: str, goal: str, seen: set) -> bool:
         if start == goal:
             return True
@@ -502,12 +507,12 @@ def cycle(waits: list, members=()) -> list:
 
 
 def passes(entry, other) -> bool:
-    """Whether a read that passes locked rows has passed some that the other one has not."""
+    """Returns whether a read with SKIP LOCKED passed rows that the other read returned."""
     if " SKIP LOCKED" not in entry.text or entry.outcome.rows is None:
         return False
     return other.outcome.rows is not None and set(entry.outcome.rows) < set(other.outcome.rows)
 
 
 def vain(entry) -> bool:
-    """Whether a statement has ended without the lock that it wanted."""
+    """Returns whether a statement ended without the lock that it requested."""
     return entry.outcome.error in (DEADLOCK, TIMEOUT)

@@ -1,14 +1,14 @@
-"""Hermitage's scenarios (Martin Kleppmann, github.com/ept/hermitage, mysql.md): who says what, and
-when it is an anomaly.
+"""Hermitage's scenarios (Martin Kleppmann, github.com/ept/hermitage, mysql.md): the statements of
+each session, and the condition for an anomaly.
 
-Each is a script over `test (id INT PRIMARY KEY, value INT)` with the rows (1, 10), (2, 20), and a
-function that looks at what came of it. An anomaly is there only when the transactions concerned
-committed: an error of one of them prevents it. Names after Adya (PL-2, PL-2.99, PL-3), OTV and PMP
-after Bailis et al., "Highly Available Transactions".
+Each scenario is a script over `test (id INT PRIMARY KEY, value INT)` with the rows (1, 10), (2,
+20), and a function that examines the outcome. An anomaly requires that the transactions concerned
+committed: an error in one of them prevents it. The names follow Adya (PL-2, PL-2.99, PL-3); OTV and
+PMP follow Bailis et al., "Highly Available Transactions".
 
-Those with FK before their names are ours: parents `p (id, v)` and children `c (id, pid)`, whose
-constraint has one action for deletions and changes of keys. The state at the end tells of each
-child its parent, 0 for NULL, or ORPHAN.
+The scenarios whose names begin with FK are our own: parents `p (id, v)` and children `c (id, pid)`,
+whose constraint has one action for deletions and key changes. The final state maps each child to
+its parent, 0 for NULL, or ORPHAN.
 """
 
 TABLE = "CREATE TABLE test (id INT PRIMARY KEY, value INT)"
@@ -25,38 +25,38 @@ PARENTS, CHILDREN = "SELECT id, v FROM p", "SELECT id, pid FROM c"
 
 
 class Went:
-    """What came of a script: outcomes by step, and the table at the end."""
+    """The outcome of a script: the entry of each step, and the final table."""
 
     def __init__(self, entries: list, final: tuple):
         self.entries, self.final = entries, dict(final)
 
     def rows(self, number: int) -> tuple:
-        """Rows of a step; none when it failed or was never reached."""
+        """Returns the rows of a step; none if it failed or was not reached."""
         outcome = self.entries[number].outcome
         return outcome.rows if outcome is not None and outcome.rows is not None else ()
 
     def value(self, number: int, key: int):
-        """The value of row `key` as a step read it."""
+        """Returns the value of row `key` as a step read it."""
         return dict(self.rows(number)).get(key)
 
     def ok(self, *sessions: str) -> bool:
-        """Whether every statement of these sessions ran without an error."""
+        """Returns whether every statement of these sessions ran without an error."""
         return all(entry.outcome is not None and not entry.outcome.error
                    for entry in self.entries if entry.name in sessions)
 
     def affected(self, number: int):
-        """Rows that a step changed; None when it failed."""
+        """Returns the number of rows that a step changed, or None if it failed."""
         outcome = self.entries[number].outcome
         return None if outcome is None or outcome.error else outcome.affected
 
 
 def script(text: str) -> list:
-    """Steps from lines `1 statement`."""
+    """Parses steps from lines of the form `1 statement`."""
     return [("T" + line.strip()[0], line.strip()[2:]) for line in text.strip().splitlines()]
 
 
 class Scenario:
-    """A name, what it means, a script, and a verdict; of a family the action of its constraint."""
+    """A name, its meaning, a script, a verdict, and for a family the action of its constraint."""
 
     def __init__(self, name: str, meaning: str, text: str, anomaly, action: str = ""):
         self.name, self.meaning, self.anomaly = name, meaning, anomaly
@@ -68,7 +68,7 @@ class Scenario:
 
 
 def set_value(value, where) -> str:
-    """An UPDATE."""
+    """Returns an UPDATE."""
     return f"UPDATE test SET value = {value} WHERE {where}"
 
 
@@ -212,20 +212,20 @@ SCENARIOS = [
 
 def families(name: str, meaning: str, text: str, anomaly,
              actions=("RESTRICT", "CASCADE", "SET NULL")) -> list:
-    """One scenario for each action."""
+    """Returns one scenario for each action."""
     return [Scenario(f"FK {name}, {action}" if len(actions) > 1 else f"FK {name}", meaning, text,
                      anomaly, action)
             for action in actions]
 
 
 def has_orphan(went: Went) -> bool:
-    """Whether a child is left without its parent."""
+    """Returns whether a child has lost its parent."""
     return ORPHAN in went.final.values()
 
 
 def sees_half(*steps: int):
-    """Whether one of these reads of all children sees one of parent 1's two, or one that has been
-    changed beside one that has not."""
+    """Returns a verdict: whether one of these reads of all children sees only one of parent 1's two
+    children, or one child changed and the other unchanged."""
     def verdict(went: Went) -> bool:
         seen = [dict(went.rows(step)) for step in steps]
         return any(len(rows) == 1 or (len(rows) == 2 and len(set(rows.values())) == 2)

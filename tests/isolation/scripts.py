@@ -1,8 +1,8 @@
-"""Random scripts of two to four sessions on one table, from a seed.
+"""Generates random scripts of two to four sessions on one table from a seed.
 
-The table has rows with gaps between them, an index with equal values, a unique index, an index on
-texts that are equal to it in upper and lower case, and a column without an index. Every read and
-update names its index, so that both engines lock along the same one.
+The table has rows with gaps between their keys, an index with duplicate values, a unique index, an
+index on strings that differ only in case, and a column without an index. Every read and update
+names its index, so that both engines lock along the same index.
 """
 
 import random
@@ -23,18 +23,19 @@ READS = (*("", "", "", " FOR UPDATE", " FOR UPDATE", " LOCK IN SHARE MODE") * 3,
 
 
 class Scene:
-    """The tables that scripts are played on: their definitions without an engine, their rows, how
-    each is read in each of its ways, (table, index, condition), and which row may be left out."""
+    """The tables on which scripts are played. `tables` maps names to definitions without an engine,
+    `looks` lists every way to read a table as (table, index, condition), and `plant` deletes the
+    row that is planted as a difference."""
 
     def __init__(self, tables: dict, rows: list, looks: list, plant: str):
         self.tables, self.rows, self.looks, self.plant = tables, rows, looks, plant
 
     def create(self, engine: str) -> list:
-        """Statements."""
+        """Returns the statements that create and fill the tables."""
         return [*(f"{text} ENGINE={engine}" for text in self.tables.values()), *self.rows]
 
     def drop(self) -> list:
-        """Statements; whoever refers to others goes first."""
+        """Returns the statement that drops the tables, referring tables first."""
         return [f"DROP TABLE IF EXISTS {', '.join(reversed(self.tables))}"]
 
 
@@ -45,22 +46,23 @@ SCENE = Scene({"t": TABLE}, [ROWS],
 
 
 class Script:
-    """What is played. `impatient`: sessions whose waits end with error 1205 after a second."""
+    """The steps to play. The waits of sessions in `impatient` end with error 1205 after a
+    second."""
 
     def __init__(self, seed: int, level: str, steps: list, impatient=(), scene: Scene = SCENE):
         self.seed, self.level, self.steps, self.impatient, self.scene = (
             seed, level, steps, tuple(impatient), scene)
 
     def sessions(self) -> list:
-        """Names, in order."""
+        """Returns the session names, sorted."""
         return sorted({name for name, _ in self.steps})
 
     def with_steps(self, steps: list):
-        """The same with other steps."""
+        """Returns a copy with other steps."""
         return Script(self.seed, self.level, steps, self.impatient, self.scene)
 
     def text(self) -> str:
-        """As SQL with the session of each step."""
+        """Returns the script as SQL, with a comment that names each step's session."""
         head = [f"-- seed {self.seed}, {self.level}"
                 + (f", timeout of 1 s: {', '.join(self.impatient)}" if self.impatient else "")]
         head += [f"{text};" for text in (*self.scene.tables.values(), *self.scene.rows)]
@@ -68,14 +70,14 @@ class Script:
 
 
 class Generator:
-    """Makes one script."""
+    """Generates one script."""
 
     def __init__(self, seed: int):
         self.rng, self.seed = random.Random(f"interleaving/{seed}"), seed
         self.inside, self.savepoints = {}, {}
 
     def script(self) -> Script:
-        """The script of this seed."""
+        """Returns the script of this seed."""
         rng = self.rng
         names = "abcd"[:rng.choice([2, 2, 3, 3, 4])]
         self.inside, self.savepoints = dict.fromkeys(names, False), dict.fromkeys(names, False)
@@ -90,7 +92,7 @@ class Generator:
         return Script(self.seed, rng.choice(LEVELS), steps, impatient)
 
     def statement(self, name: str) -> str:
-        """The session's next statement."""
+        """Returns the session's next statement."""
         rng = self.rng
         if not self.inside[name]:
             if rng.random() < 0.75:
@@ -110,17 +112,17 @@ class Generator:
         return self.work()
 
     def work(self) -> str:
-        """A statement on the table."""
+        """Returns a statement on the table."""
         return self.rng.choices([self.select, self.insert, self.update, self.delete],
                                 [38, 24, 24, 14])[0]()
 
     def key(self) -> int:
-        """A row's key, a gap, or the ends."""
+        """Returns a row's key, a key in a gap, or a key near either end."""
         return self.rng.choice([self.rng.randint(1, 8) * 10, self.rng.randint(1, 8) * 10,
                                 self.rng.randint(1, 90)])
 
     def condition(self) -> tuple:
-        """(index, condition)."""
+        """Returns (index, condition)."""
         rng, low = self.rng, self.key()
         high = low + rng.choice([0, 5, 10, 20, 30])
         group = rng.randint(0, 4) * 4 + rng.choice([0, 0, 0, 1])
@@ -137,7 +139,7 @@ class Generator:
                            ("PRIMARY", f"v = {rng.randint(0, 2)}")])
 
     def select(self) -> str:
-        """A read, locking or not."""
+        """Returns a SELECT, locking or not."""
         if self.rng.random() < 0.08:
             return self.rng.choice(WHOLE)
         index, condition = self.condition()
@@ -147,7 +149,7 @@ class Generator:
                 f"WHERE {condition}{self.rng.choice(READS)}")
 
     def insert(self) -> str:
-        """A row in a gap, or on a row, or on another's unique value."""
+        """Returns an insert of a row, which may hit an existing key or unique value."""
         rng = self.rng
         row = (f"({self.key()}, {rng.randint(0, 4) * 4 + rng.choice([0, 0, 2])}, "
                f"{rng.choice([self.key(), self.key(), 'NULL'])}, {rng.randint(0, 2)}, "
@@ -157,7 +159,7 @@ class Generator:
                              f"INSERT INTO t VALUES {row} ON DUPLICATE KEY UPDATE v = v + 10"])
 
     def update(self) -> str:
-        """A change of a plain, an indexed, a unique column or the key."""
+        """Returns a change of a plain, an indexed or a unique column, or of the primary key."""
         rng = self.rng
         index, condition = self.condition()
         change = rng.choice(["v = v + 10", "v = v + 10", f"v = {rng.randint(0, 2)}",
@@ -168,6 +170,6 @@ class Generator:
         return f"UPDATE t FORCE INDEX ({index}) SET {change} WHERE {condition}"
 
     def delete(self) -> str:
-        """A deletion; the long form takes an index."""
+        """Returns a deletion, in the form of DELETE that accepts FORCE INDEX."""
         index, condition = self.condition()
         return f"DELETE t FROM t FORCE INDEX ({index}) WHERE {condition}"

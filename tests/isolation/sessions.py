@@ -1,10 +1,10 @@
-"""Sessions of one server that are stepped by hand: a statement is sent, and it answers or is seen
-to wait.
+"""Runs sessions of one server step by step: after a statement is sent, it either answers or is
+observed to wait.
 
-Waiting is observed, not guessed from the clock: the connection's thread in the server sleeps (state
-S in /proc) and was not switched to between several looks. A thread that computes or waits for a
-processor is R, one that waits for the disk D. So nothing here depends on an engine's own report,
-and a statement that is slow is not taken for one that waits.
+A wait is observed, not inferred from elapsed time: the connection's thread in the server sleeps
+(state S in /proc), and several checks in a row find no context switch. A thread that computes or
+waits for a processor has state R, a thread that waits for the disk state D. So the result does not
+depend on an engine's own reports, and a slow statement is not mistaken for a waiting one.
 """
 
 import select
@@ -21,9 +21,9 @@ DEADLOCK = 1213
 LOOK_SECONDS = 0.002
 LOOKS_ASLEEP = 5
 SETTLE_SECONDS = 120
-LATE_SECONDS = 10   # less than a lock is waited for
+LATE_SECONDS = 10   # less than the lock wait timeout
 LEVELS = ("READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
-# No commit waits for the disk, so that a sleeping thread waits for a lock.
+# Commits do not wait for the disk, so a sleeping thread waits for a lock.
 OPTIONS = {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "64M",
            "innodb_flush_log_at_trx_commit": 0,
            "innodb_stats_persistent": 0, "innodb_stats_auto_recalc": 0,
@@ -33,7 +33,7 @@ OPTIONS = {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "64M",
 
 
 class Outcome:
-    """What a statement did: rows, or the number of rows it changed, or an error."""
+    """The result of a statement: rows, the number of rows it changed, or an error."""
 
     def __init__(self, error: int = 0, rows=None, affected: int = 0, message: str = "",
                  insert_id: int = 0):
@@ -41,12 +41,12 @@ class Outcome:
             error, rows, affected, message, insert_id)
 
     def key(self) -> tuple:
-        """What two engines must agree on."""
+        """Returns the values on which two engines must agree."""
         return (self.error,
                 None if self.rows is None else tuple(sorted(self.rows, key=repr)), self.affected)
 
     def text(self) -> str:
-        """For people."""
+        """Returns the result as readable text."""
         if self.error:
             return f"error {self.error}"
         if self.rows is None:
@@ -56,7 +56,7 @@ class Outcome:
 
 
 class Session:
-    """One connection. At most one statement is under way."""
+    """One connection, with at most one running statement."""
 
     def __init__(self, server, name: str, database: str, settings=()):
         self.server, self.name = server, name
@@ -69,7 +69,7 @@ class Session:
         self.status_file = Path(f"/proc/{server.process.pid}/task/{thread}/status")
 
     def send(self, text: str) -> None:
-        """Start a statement."""
+        """Starts a statement."""
         from pymysql.constants import COMMAND
         if self.pending:
             raise Failure(f"session {self.name} was sent a statement while another one waits")
@@ -77,11 +77,11 @@ class Session:
         self.pending = True
 
     def fileno(self) -> int:
-        """For select."""
+        """Lets `select` wait for the connection."""
         return self.connection._sock.fileno()
 
     def take(self) -> Outcome:
-        """The answer; blocks until it is there."""
+        """Returns the answer; blocks until it arrives."""
         import pymysql
         self.pending = False
         try:
@@ -99,19 +99,20 @@ class Session:
         return Outcome(affected=affected, insert_id=result.insert_id)
 
     def ask(self, text: str) -> Outcome:
-        """Send and take: for what cannot wait."""
+        """Sends a statement that cannot wait, and returns its outcome."""
         self.send(text)
         return self.take()
 
     def must(self, text: str) -> Outcome:
-        """The same, for what may not fail."""
+        """Like `ask`, but raises `Failure` if the statement returns an error."""
         outcome = self.ask(text)
         if outcome.error:
             raise Failure(f"{text}: error {outcome.error}: {outcome.message}")
         return outcome
 
     def sleep_mark(self):
-        """Something that stays equal while the server's thread sleeps; None when it does not."""
+        """Returns a value that stays the same while the server's thread sleeps; None if it is
+        awake."""
         state = switches = None
         for line in self.status_file.read_text().splitlines():
             if line.startswith("State:"):
@@ -121,15 +122,15 @@ class Session:
         return switches if state == "S" else None
 
     def close(self) -> None:
-        """Let it go; an open transaction is rolled back."""
+        """Closes the connection, which rolls back an open transaction."""
         try:
             self.connection.close()
-        except Exception:  # gone already
+        except Exception:  # already closed
             pass
 
 
 def settle(sessions) -> list:
-    """Wait until every session with a statement under way has answered or sleeps; (session,
+    """Waits until every session with a running statement has answered or sleeps; returns (session,
     outcome) in order of arrival."""
     answered, marks = [], {}
     deadline = time.monotonic() + SETTLE_SECONDS
@@ -140,7 +141,7 @@ def settle(sessions) -> list:
         ready = select.select(pending, [], [], LOOK_SECONDS)[0]
         if ready:
             answered += [(session, session.take()) for session in ready]
-            marks.clear()   # whoever answered may have woken others
+            marks.clear()   # an answer may have woken other sessions
             continue
         for session in pending:
             mark, (old, looks) = session.sleep_mark(), marks.get(session, (None, 0))
@@ -153,28 +154,28 @@ def settle(sessions) -> list:
 
 
 class Entry:
-    """One step of a script as it went: its outcome, or None for "waits", and what it woke."""
+    """One step of a script: its outcome (None while it waits) and the entries that it unblocked."""
 
     def __init__(self, number: int, name: str, text: str):
         self.number, self.name, self.text = number, name, text
         self.outcome, self.waited, self.deferred = None, False, False
-        self.woke = []   # entries of earlier steps that answered now
+        self.woke = []   # entries of earlier steps that were answered at this step
 
     def key(self) -> tuple:
-        """What two engines must agree on at this step."""
-        # then it is among `woke` of the step that let it go on
+        """Returns the values on which two engines must agree at this step."""
+        # A later answer is in `woke` of the step that unblocked this one.
         later = self.waited or self.deferred or self.outcome is None
         return (self.waited and not self.deferred, self.deferred,
                 None if later else self.outcome.key(),
                 tuple(sorted((entry.number, entry.outcome.key()) for entry in self.woke)))
 
     def has_deadlock(self) -> bool:
-        """Whether it was answered at once, by a deadlock."""
+        """Returns whether the statement was answered at once with a deadlock."""
         return (not self.waited and not self.deferred and self.outcome is not None
                 and self.outcome.error == DEADLOCK)
 
     def text_of(self) -> str:
-        """One line for people."""
+        """Returns a readable line."""
         now = "deferred" if self.deferred else "waits" if self.waited else self.outcome.text()
         then = "".join(f"; {entry.name}'s step {entry.number} goes on: {entry.outcome.text()}"
                        for entry in self.woke)
@@ -182,18 +183,19 @@ class Entry:
 
 
 class Play:
-    """Runs a script of (session, statement) steps. A step of a session that waits is deferred until
-    its session goes on."""
+    """Runs a script of (session, statement) steps. A step whose session waits is deferred until the
+    session continues."""
 
     def __init__(self, sessions: dict, impatient=()):
         self.sessions = sessions
-        self.impatient = set(impatient)   # their waits are waited for: they end with a timeout
+        # A step that makes one of these sessions wait lasts until its lock wait timeout.
+        self.impatient = set(impatient)
         self.entries, self.queues, self.under_way = [], {name: [] for name in sessions}, {}
 
     @classmethod
     def of(cls, server, database: str, names, steps, settings=()) -> list:
-        """The entries of these steps in transactions of sessions of its own, rolled back at the
-        end."""
+        """Runs the steps in transactions of new sessions, rolls these back at the end, and returns
+        the entries."""
         play = cls({name: Session(server, name, database, settings) for name in names})
         try:
             for session in play.sessions.values():
@@ -206,7 +208,7 @@ class Play:
         return play.entries
 
     def run(self, steps, first: int = 0) -> list:
-        """These steps, numbered from `first`; all entries so far."""
+        """Runs the steps, numbered from `first`; returns all entries so far."""
         for number, (name, text) in enumerate(steps, first):
             entry = Entry(number, name, text)
             self.entries.append(entry)
@@ -218,7 +220,8 @@ class Play:
         return self.entries
 
     def advance(self, cause: Entry) -> None:
-        """Send what can be sent until everything answered or waits; note it under `cause`."""
+        """Sends statements until every session has answered or waits; records wakeups under
+        `cause`."""
         while True:
             free = [name for name, queue in self.queues.items()
                     if queue and not self.sessions[name].pending]
@@ -228,13 +231,13 @@ class Play:
             self.collect(cause)
 
     def start(self, name: str) -> None:
-        """Send the session's next statement."""
+        """Sends the session's next statement."""
         entry = self.queues[name].pop(0)
         self.under_way[name] = entry
         self.sessions[name].send(entry.text)
 
     def collect(self, cause: Entry) -> None:
-        """Wait for rest."""
+        """Collects answers until the sessions are at rest."""
         for session, outcome in settle(self.sessions.values()):
             self.answer(session, outcome, cause)
         for name in [name for name in self.under_way if name in self.impatient]:
@@ -246,15 +249,15 @@ class Play:
             entry.waited = True
 
     def answer(self, session: Session, outcome: Outcome, cause: Entry) -> None:
-        """Note an answer."""
+        """Records an answer."""
         entry = self.under_way.pop(session.name)
         entry.outcome = outcome
         if entry is not cause:
             cause.woke.append(entry)
 
     def steps(self, steps: list):
-        """These, and then ROLLBACK for session by session as they are free; what is deferred then
-        is dropped."""
+        """Yields these steps, then a ROLLBACK for each session as soon as it is free. Statements
+        that are still deferred after the last step are dropped."""
         yield from steps
         for queue in self.queues.values():
             queue.clear()
@@ -268,8 +271,8 @@ class Play:
             yield name, "ROLLBACK"
 
     def take_late(self) -> None:
-        """Nobody is left who has a lock: who seems to wait for one is only slow, as his thread
-        sleeps for another one that a busy machine does not let run."""
+        """Takes late answers. No session holds a lock any more, so a session that seems to wait for
+        a lock is only slow: its thread sleeps until a busy machine runs the thread it waits for."""
         late = select.select([session for session in self.sessions.values() if session.pending],
                              [], [], LATE_SECONDS)[0]
         if not late:
@@ -279,6 +282,6 @@ class Play:
             self.answer(session, session.take(), self.entries[-1])
 
     def finish(self) -> None:
-        """Roll back what is open."""
+        """Rolls back all open transactions."""
         for step in self.steps([]):
             self.run([step], len(self.entries))

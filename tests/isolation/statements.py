@@ -1,16 +1,16 @@
-"""What the statements of scripts.py ask for: which part of which index, which rows they may touch,
-what they put where.
+"""Describes which part of an index a statement of scripts.py reads, which rows it may lock, and
+what it inserts into each index.
 
-Only texts that `Generator` makes are understood. An answer that depends on rows is given for every
-state of the table that the play has seen, so it is rather too much than too little.
+Only the statements that `Generator` makes are understood. Answers that depend on rows consider
+every state of the table seen during the play, so they may include too much, but not too little.
 """
 
 import re
 
 COLUMNS = {"id": 0, "k": 1, "u": 2, "v": 3, "c": 4}
 KEYS = {"PRIMARY": 0, "k": 1, "u": 2, "c": 4}
-NULL, END = -1, float("inf")   # before and behind all keys of numbers
-LAST = "~"                     # behind all texts
+NULL, END = -1, float("inf")   # below and above all numeric keys
+LAST = "~"                     # above all strings
 INDEX, WHERE = (re.compile(r"FORCE INDEX \((\w+)\)"),
                 re.compile(r" WHERE (.*?)(?: FOR UPDATE.*| LOCK IN.*| ORDER BY.*)?$"))
 VALUES = re.compile(r"VALUES \((\d+), (\d+), (\w+), (\d+), '(\w+)'\)")
@@ -19,14 +19,14 @@ NO_WAIT = re.compile(r" (NOWAIT|SKIP LOCKED)$")
 
 
 def number_or_text(text: str):
-    """A value as it stands in a statement or in a list of locks."""
+    """Returns a value as written in a statement or in a list of locks."""
     if text == "NULL":
         return NULL
     return text.strip("'").lower() if text.startswith("'") else int(text)
 
 
 class Statement:
-    """One statement, and the number of its step."""
+    """One statement and the number of its step."""
 
     def __init__(self, text: str, number: int = 0):
         self.text, self.number, self.is_vain = text, number, False
@@ -36,7 +36,8 @@ class Statement:
         self.ranges = ranges_of(where[1]) if where else [(NULL, True, END, True)]
         if self.index == "c" and not where:
             self.ranges = [("", True, LAST, True)]
-        if "MAX(id)" in text:   # looks at the last row; those that may be the last in these scripts
+        # MAX(id) reads the last row; these are the keys that may be the last ones in these scripts.
+        if "MAX(id)" in text:
             self.ranges = [(60, True, END, True)]
         self.row = (tuple(number_or_text(part) if at < 4 else part.lower()
                           for at, part in enumerate(values.groups()))
@@ -45,7 +46,7 @@ class Statement:
         self.sets = (sets[1], sets[2]) if sets else None
 
     def alone(self, row: tuple) -> str:
-        """The text of a read that skips locked rows, for one that it returns, and waits for."""
+        """Returns the text that reads one row of a SKIP LOCKED read alone, and waits for it."""
         condition = f"id = {row[0]}"
         if self.index != "PRIMARY":
             value = row[1] if len(row) == 2 else row[KEYS[self.index]]
@@ -57,55 +58,57 @@ class Statement:
         return f"{before}{condition}{after}"
 
     def locks(self, level: str, inside: bool) -> bool:
-        """Whether it locks what it reads or writes."""
+        """Returns whether the statement locks what it reads or writes."""
         if not self.text.startswith("SELECT"):
             return bool(self.index or self.row)
         return self.is_locking_read() or (level == "SERIALIZABLE" and inside)
 
     def is_locking_read(self) -> bool:
-        """Whether it is a SELECT that says so."""
+        """Returns whether the statement is a SELECT with a locking clause."""
         return (self.text.startswith("SELECT")
                 and (" FOR UPDATE" in self.text or " IN SHARE MODE" in self.text))
 
     def may_remove(self, index: str) -> bool:
-        """Whether it may take a record out of an index."""
+        """Returns whether the statement may remove a record from an index."""
         changes_key = index != "PRIMARY" or self.sets and self.sets[0] == "id"
         return self.text.startswith(("DELETE", "REPLACE")) or bool(self.sets and changes_key)
 
     def is_shared_read(self) -> bool:
-        """Whether its locks, if it locks, are shared ones."""
+        """Returns whether the statement's locks, if any, are shared."""
         return self.text.startswith("SELECT") and " FOR UPDATE" not in self.text
 
     def is_covered(self) -> bool:
-        """Whether it is a read with shared locks that needs its secondary index only."""
+        """Returns whether the statement is a shared-lock read that needs only its secondary
+        index."""
         return (self.is_shared_read() and self.index not in ("", "PRIMARY")
                 and not self.text.startswith("SELECT *"))
 
     def changes(self, index: str) -> bool:
-        """Whether it puts records into an index, or takes some out of it that its search has not
-        found there."""
+        """Returns whether the statement inserts records into an index, or removes records from it
+        that its search did not find there."""
         if not self.sets:
             return bool(self.row)
         return self.sets[0] == "id" or COLUMNS[self.sets[0]] == KEYS[index]
 
     def reads(self, index: str, value) -> bool:
-        """Whether its search of this index asks for the value."""
+        """Returns whether the statement's search of this index includes the value."""
         return self.index == index and any(within(value, part) for part in self.ranges)
 
     def finds(self, row: tuple) -> bool:
-        """Whether its search finds this version of a row."""
+        """Returns whether the statement's search finds this version of a row."""
         return bool(self.index) and self.reads(self.index, comparable(row[KEYS[self.index]]))
 
     def matches(self, row: tuple) -> bool:
-        """Whether it reads or writes this version of a row, beyond looking at it."""
+        """Returns whether the statement reads or writes this version of a row, not only examines
+        it."""
         return ((self.finds(row) and self.value in (None, row[COLUMNS["v"]])) or self.checks(row)
                 or bool(self.row and self.row[0] == row[0]))
 
     def puts(self, index: str, states: list) -> set:
-        """Values that it may add to the index."""
+        """Returns the values that the statement may add to the index."""
         at = KEYS[index]
         if self.row:
-            # ON DUPLICATE KEY UPDATE changes v only.
+            # ON DUPLICATE KEY UPDATE changes only v.
             return {self.row[at]}
         if not self.sets:
             return set()
@@ -120,7 +123,7 @@ class Statement:
         return {comparable(row[at]) for row in found} if column == "c" else {int(change)}
 
     def checks(self, row: tuple) -> bool:
-        """Whether what it writes may have a unique key of this version of a row."""
+        """Returns whether a new value may equal a unique key of this version of a row."""
         for index in ("PRIMARY", "u"):
             value = comparable(row[KEYS[index]])
             if value != NULL and self.sets and self.sets == (("id", "u")[index == "u"], str(value)):
@@ -131,12 +134,12 @@ class Statement:
 
 
 def comparable(value):
-    """A column's value as ranges have it."""
+    """Converts a column's value to the form used in ranges."""
     return NULL if value is None else value.lower() if isinstance(value, str) else value
 
 
 def ranges_of(condition: str) -> list:
-    """(low, with it, high, with it) of each part that the condition asks for."""
+    """Returns (low, includes low, high, includes high) for each range of the condition."""
     column, kind, rest = re.match(r"(\w+) (=|>=|>|<|BETWEEN|IN|IS) (.*)",
                                   condition.partition(" AND id = ")[0]).groups()
     low, high = ("", LAST) if column == "c" else (NULL, END)
@@ -152,7 +155,7 @@ def ranges_of(condition: str) -> list:
 
 
 def within(value, part: tuple) -> bool:
-    """Whether a value lies in a part."""
+    """Returns whether a value is within a range."""
     low, with_low, high, with_high = part
     return ((low < value or (with_low and low == value))
             and (value < high or (with_high and value == high)))

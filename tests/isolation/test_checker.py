@@ -1,6 +1,6 @@
-"""The checker names anomalies made by hand, and finds what is changed in a good history.
+"""Tests that the checker names hand-made anomalies and detects changes to a good history.
 
-`test_planted` has it find bugs that are planted into the engine, and nothing where none is.
+`test_planted` tests that the checker finds bugs planted into the engine, and nothing without them.
 """
 
 import pytest
@@ -12,7 +12,7 @@ SEEDS = range(3)
 
 
 class TestByHand:
-    """Small histories: the anomaly has its name."""
+    """Small histories whose anomaly must get its name."""
 
     def check(self, name: str, txns: list, final: dict, model="list", snapshot_isolation=False):
         found = [problem.name for problem in check(History(model, txns, final, snapshot_isolation))]
@@ -131,10 +131,11 @@ class TestByHand:
 
 
 class TestMutated:
-    """Good histories of the engine with one thing changed."""
+    """Histories played by the engine without a planted bug, each with one change."""
 
     def mutate(self, model: str, level: str, change) -> None:
-        """`change(history)` answers whether it could; afterwards there is a problem."""
+        """`change(history)` returns whether it could change the history, which must then be a
+        problem."""
         changed = 0
         for seed in SEEDS:
             history = Played(model, level, False, seed).history
@@ -144,10 +145,10 @@ class TestMutated:
         assert changed
 
     @pytest.mark.parametrize("how", [
-        lambda list_, middle: list_[:-1],   # dropped from the end
+        lambda list_, middle: list_[:-1],   # the last append dropped
         lambda list_, middle: [*list_[:middle], list_[middle + 1], list_[middle],
-                               *list_[middle + 2:]],   # swapped
-        lambda list_, middle: [*list_, list_[0]]])   # there twice
+                               *list_[middle + 2:]],   # two appends swapped
+        lambda list_, middle: [*list_, list_[0]]])   # the first append duplicated
     def test_the_longest_list_has_other_appends(self, how):
         def change(history):
             key = max(history.final, key=lambda key: len(history.final[key] or ()))
@@ -157,12 +158,12 @@ class TestMutated:
         self.mutate("list", "READ COMMITTED", change)
 
     @pytest.mark.parametrize("how", [lambda seen: [],               # emptied
-                                     lambda seen: seen[:1] + seen[2:]])   # without its middle
+                                     lambda seen: seen[:1] + seen[2:]])   # second element removed
     def test_a_read_has_seen_less(self, how):
         self.mutate("list", "READ COMMITTED", lambda history: self.change_read(history, how))
 
     def test_a_commit_becomes_a_rollback(self):
-        """Of a transaction whose value is there at the end."""
+        """Marks a transaction as rolled back although its value is in the final state."""
         def change(history):
             txn = next(t for t in history.txns for op in t.ops
                        if t.status == COMMITTED and op.kind == WRITE and op.value is not None
@@ -190,7 +191,7 @@ class TestMutated:
         self.mutate("register", "READ COMMITTED", change)
 
     def change_read(self, history, how) -> bool:
-        """Change the first long read of the second half."""
+        """Changes the first long read in the second half of the history."""
         ops = [op for t in history.txns for op in t.ops if op.kind == READ and not op.lengths]
         for op in ops[len(ops) // 2:]:
             for key, seen in op.seen.items():
@@ -201,30 +202,30 @@ class TestMutated:
 
 
 def values_of(value) -> list:
-    """A register's value, or a list's elements."""
+    """Returns a register's value or a list's elements as a list."""
     return value if isinstance(value, list) else [value]
 
 
 def txn(number: int, level: str, ops: list, end: int, status=COMMITTED) -> Txn:
-    """A transaction that ends at time `end`."""
+    """Returns a transaction that ends at time `end`."""
     return Txn(number, number, level, ops, status, (end * 10, end * 10 + 5))
 
 
 def append(at: int, key, value) -> Op:
-    """A write."""
+    """Returns a write."""
     return Op(WRITE, at * 10, at * 10 + 5, key=key, value=value)
 
 
 def read(at: int, **seen) -> Op:
-    """A consistent read."""
+    """Returns a consistent read."""
     return Op(READ, at * 10, at * 10 + 5, seen=seen)
 
 
 def search(at: int, words: list, **seen) -> Op:
-    """A consistent read by words."""
+    """Returns a consistent read that searches for words."""
     return Op(READ, at * 10, at * 10 + 5, seen=seen, words=words)
 
 
 def locking(at: int, **seen) -> Op:
-    """A locking read."""
+    """Returns a locking read."""
     return Op(LOCKING, at * 10, at * 10 + 5, seen=seen)

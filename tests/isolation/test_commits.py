@@ -1,4 +1,4 @@
-"""What counts as an order of commits that explains a run."""
+"""Tests which commit orders explain a run."""
 
 from commits import unexplained
 from sessions import Entry, Outcome
@@ -7,7 +7,7 @@ SERIALIZABLE, REPEATABLE_READ = "SERIALIZABLE", "REPEATABLE READ"
 
 
 def execute(texts: list) -> tuple:
-    """An engine with one number, 0 at first: `SELECT ..` reads it, `UPDATE +n` adds to it."""
+    """Runs statements on a single number, initially 0: `SELECT ..` reads it, `UPDATE +n` adds n."""
     number, outcomes = 0, []
     for text in texts:
         number += int(text.split("+")[1]) if "+" in text else 0
@@ -16,8 +16,8 @@ def execute(texts: list) -> tuple:
 
 
 def run(*lines: tuple) -> list:
-    """Entries of a run. A line is (session, text, what it has given), or (.., step that has let it
-    go on) in addition."""
+    """Returns the entries of a run. A line is (session, text, result), or (.., number of the step
+    that unblocked it) in addition."""
     entries = []
     for number, (name, text, given, *cause) in enumerate(lines):
         made = Entry(number, name, text)
@@ -34,7 +34,7 @@ def run(*lines: tuple) -> list:
 
 class TestCommits:
     def explained(self, entries: list, final: int, level: str = SERIALIZABLE) -> bool:
-        """Whether there is an order for this run."""
+        """Returns whether some commit order explains this run."""
         return not unexplained(entries, ((final,),), level, execute)
 
     def test_transactions_that_follow_each_other_are_explained(self):
@@ -61,7 +61,7 @@ class TestCommits:
                  ("a", "ROLLBACK TO SAVEPOINT s", 0), ("a", "UPDATE +1", 1), ("a", "COMMIT", 0),
                  ("b", "BEGIN", 0), ("b", "UPDATE +7", Outcome(1213)), ("b", "UPDATE +2", 1),
                  ("b", "ROLLBACK", 0), ("c", "UPDATE +9", Outcome(1205))]
-        # After a deadlock a session is outside of its transaction.
+        # A deadlock ends the session's transaction.
         assert self.explained(run(*lines), 3)
         assert not self.explained(run(*lines), 1)
 
@@ -78,7 +78,7 @@ class TestCommits:
         assert self.explained(own, 4, REPEATABLE_READ)
 
     def test_those_that_go_on_at_one_step_come_in_any_order(self):
-        # behind the commit, before the update or behind it
+        # After the commit, the read comes before or after the update.
         for read, expected in ((0, False), (1, True), (2, False), (3, True)):
             lines = [("a", "BEGIN", 0), ("a", "UPDATE +1", 1),
                      ("b", "SELECT .. FOR UPDATE", read, 4), ("c", "UPDATE +2", 1, 4),

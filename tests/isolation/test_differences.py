@@ -1,4 +1,4 @@
-"""The list of differences is exact in both directions."""
+"""Tests that the list of differences is exact in both directions."""
 
 import pytest
 from differences import Differences

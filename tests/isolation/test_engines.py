@@ -1,4 +1,4 @@
-"""The suites beside InnoDB; their long form is `make isolation LONG=1`."""
+"""Runs the suites that compare Cheetah with InnoDB; `make isolation LONG=1` runs them longer."""
 
 import families
 import hermitage

@@ -1,4 +1,5 @@
-"""What counts as a matter of order, or of the choice of a deadlock's victim."""
+"""Tests which differences are due to the order of sessions or to the choice of a deadlock's
+victim."""
 
 from orders import done_in_an_order, ordered
 from reasons import Difference, Look, VICTIM
@@ -10,7 +11,7 @@ STEPS = [("a", "BEGIN"), ("b", "BEGIN"), ("c", "LOCK"), ("a", "WAIT"), ("b", "WA
 
 
 def entry(number: int, affected: int = 0, waited: bool = False, error: int = 0) -> Entry:
-    """A step as it went."""
+    """Returns an answered step."""
     made = Entry(number, *STEPS[number])
     made.outcome, made.waited = Outcome(error, affected=affected), waited
     return made
@@ -18,15 +19,15 @@ def entry(number: int, affected: int = 0, waited: bool = False, error: int = 0) 
 
 class Side:
     def __init__(self, texts: list, affected):
-        """What each of the statements has found: `affected(at)`."""
+        """The statements and their outcomes; `affected(at)` gives the number of changed rows."""
         self.entries = [Entry(at, *text) for at, text in enumerate(texts)]
         for at, made in enumerate(self.entries):
             made.outcome = Outcome(affected=int(affected(at)))
 
 
 class Comparison:
-    """Two engines that do the same, as the first one of the two statements finds one row, and the
-    other one none."""
+    """Two engines that behave alike: the first of the two waiting statements changes one row, the
+    second one none."""
 
     def __init__(self, texts: list, fails: bool):
         first = min(texts.index(("a", "WAIT")), texts.index(("b", "WAIT")))
@@ -39,7 +40,7 @@ class Comparison:
 
 class TestOrders:
     def judge(self, theirs: tuple, ours: tuple, fails: bool = False) -> bool:
-        """Whether it is a matter of order that `a` and `b` have found so many rows each."""
+        """Returns whether the order explains these numbers of rows changed by `a` and `b`."""
         entries = [entry(number, waited=number in (3, 4)) for number in range(len(STEPS))]
         entries[5].deferred = True
         played = [(entries, {3: entry(3, a, True), 4: entry(4, b, True), 5: entry(5), 6: entry(6)})
@@ -77,7 +78,7 @@ class TestOrders:
                           ("a", "ROLLBACK"), ("c", "COMMIT"), ("b", "WAIT")]]
         for error in (0, 1205):
             other = (entries, {**played[1][1], 3: entry(3, 0, True, error)})
-            # Only one of them has ended it.
+            # Only one engine ended the statement in a deadlock.
             assert done_in_an_order(6, [played[0], other], Alike) != [True, True]
 
 

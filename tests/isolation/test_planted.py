@@ -1,10 +1,11 @@
-"""Anomalies planted into the engine: the checker finds each, and nothing where none is planted.
+"""Tests that the checker finds each anomaly planted into the engine, and none without a planted
+bug.
 
 The crate's test target `histories` plays random transactions on the library, mostly in one thread,
-in an order that a seed repeats. It is built with the places where a bug can be planted
-(crates/cheetah/src/base/planted.rs), as all tests of the crate are; no server takes part. A bug
-counts as found when the checker names an anomaly, not when the engine ends in an error. `--rounds`
-says after how many seeds a bug counts as not found.
+in an order that the seed determines. Like all tests of the crate it is compiled with the points at
+which a bug can be planted (crates/cheetah/src/base/planted.rs); no server is involved. A bug counts
+as found when the checker names an anomaly, not when the engine returns an error. `--rounds` is the
+number of seeds after which a bug counts as not found.
 """
 
 import functools
@@ -21,8 +22,8 @@ ROUNDS = 8
 TXNS = 300
 RC, RR, SER = "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"
 ALL = ",".join((RC, RR, SER))
-SECONDS_MAX = 60   # some tenths of a second is what it takes
-# name -> (model, levels, with snapshot isolation).
+SECONDS_MAX = 60   # a history takes some tenths of a second
+# Bug -> (model, levels, snapshot isolation).
 BUGS = {
     "visible: forget the own transaction": ("list", RR, False),
     "visible: see open transactions": ("list", RC, False),
@@ -68,8 +69,8 @@ BUGS = {
     "full text: look for rows of a snapshot among the newest": ("list", RR, False),
     "full text: keep the words of a row that goes": ("register", RC, False),
 }
-# These need clients that wait. With a secondary index each wait would end in an error: the
-# statement would change an entry that is not there.
+# These bugs need threads that wait. They run without secondary indexes, because with one every wait
+# would end in an error: the statement would change an index entry that does not exist.
 IN_THREADS = ("locks: do not look again after a wait",)
 GOOD = [(model, levels, False) for model in ("list", "register") for levels in (RC, RR, SER, ALL)]
 GOOD += [("list", RR, True), ("register", RR, True)]
@@ -77,7 +78,7 @@ WITH_WORDS = [("list", RR, False), ("list", ALL, False), ("register", ALL, False
 
 
 class Played:
-    """A history, and what the checker says of it."""
+    """A history and the checker's findings."""
 
     def __init__(self, model: str, levels: str, snapshot_isolation: bool, seed: int, bug: str = "",
                  threads: bool = False, full_text: bool = False):
@@ -98,19 +99,19 @@ class Played:
         if done.returncode == 0:
             read = json.loads(done.stdout)
             self.reached, self.failure = read["reached"], read["failure"]
-            # An engine that has stopped tells no state at the end: then versions have no order.
+            # After a failure the history has no final state, so the order of versions is unknown.
             self.history = History.of(read)
             self.problems = check(self.history) if read["final"] else []
 
     def text(self) -> str:
-        """In a few words."""
+        """Returns a short description."""
         names = ", ".join(sorted({problem.name for problem in self.problems}))
         return (names or "nothing") + (f" (error: {self.failure[:100]})" if self.failure else "")
 
 
 @functools.cache
 def player() -> str:
-    """The program, built."""
+    """Builds the test program and returns its path."""
     words = ["cargo", "test", "--quiet", "-p", "cheetah", "--test", "histories", "--no-run",
              "--message-format=json"]
     done = subprocess.run(words, check=True, cwd=PROJECT, stdout=subprocess.PIPE,

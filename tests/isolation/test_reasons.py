@@ -1,4 +1,4 @@
-"""What is a reason for a difference of locks, and what is none."""
+"""Tests which lock differences have a reason and which have none."""
 
 from reasons import Difference, DUPLICATE_ROW, Look, PRECISE_RANGES, UPGRADE, VICTIM
 from sessions import Entry, Outcome
@@ -8,24 +8,24 @@ LEVEL = "REPEATABLE READ"
 
 
 def entry(number: int, name: str, text: str, waits: bool = False, error: int = 0) -> Entry:
-    """A step that has answered, or waits."""
+    """Returns a step that was answered or that waits."""
     made = Entry(number, name, text)
     made.outcome, made.waited = None if waits else Outcome(error), waits
     return made
 
 
 def look(waits: list, states: list, entries: list, *under_way: Entry) -> Look:
-    """An engine at its last step."""
+    """Returns the state of an engine at its last step."""
     return Look(waits, states, [()] * len(entries), entries,
                 {under.name: under for under in under_way})
 
 
 class TestOneWaits:
-    """`c` has row 40, whose k was 8 at first, and changes it to 12; `b` asks for k from 5 to 9."""
+    """`c` changes k of row 40, initially 8, to 12; `b` reads k from 5 to 9."""
 
     def reason(self, value: int) -> str:
-        """Why `b` waits in InnoDB for the record of row 40 with that value, which it had when `c`
-        came, and does not here."""
+        """Returns why `b` waits in InnoDB, and not in Cheetah, for the record of row 40 with this
+        value of k, which the row had when `c` changed it."""
         text = "UPDATE t FORCE INDEX (k) SET v = v + 10 WHERE k BETWEEN 5 AND 9"
         before = [entry(0, "c", "BEGIN"),
                   entry(1, "c", "UPDATE t FORCE INDEX (u) SET k = 12 WHERE u IS NULL")]
@@ -44,7 +44,7 @@ class TestOneWaits:
 
 class TestKeysThatWereMissed:
     def reason(self, level: str, u: int) -> str:
-        """Why `b` waits here for the key 28, which `a` has not found, and for row 10, which has u =
+        """Returns why `b` waits in Cheetah for the key 28, which `a` did not find; row 10 has u =
         10."""
         upsert, text = (f"INSERT INTO t VALUES (28, 0, {u}, 0, 'g0') "
                         "ON DUPLICATE KEY UPDATE v = v + 10",
@@ -66,8 +66,8 @@ class TestKeysThatWereMissed:
 
 class TestSomebodyHasComeFurther:
     def reason(self, held: str) -> str:
-        """Why `b`, who has row 30 by `held`, waits here for row 40 of `a`, who waits for row 50
-        here, and in InnoDB for row 40 behind b's range."""
+        """Returns why `b`, which locked row 30 with `held`, waits in Cheetah for row 40 of `a`.
+        There `a` waits for row 50; in InnoDB `a` waits for row 40, just after the range of `b`."""
         waiting = entry(2, "a", "SELECT * FROM t FORCE INDEX (PRIMARY) WHERE id >= 40 FOR UPDATE",
                         waits=True)
         before = [entry(0, "b", "BEGIN"), entry(1, "b", held), waiting]
@@ -90,11 +90,11 @@ class TestSomebodyHasComeFurther:
 
 
 class TestOneVictimMore:
-    """At one step both engines end a deadlock of `a` and `d`; InnoDB another one of `c` and `d`,
-    too."""
+    """At one step both engines end a deadlock of `a` and `d`; InnoDB also ends a deadlock of `c`
+    and `d`."""
 
     def reason(self, place_of_c: int, ended=("ac", "a")) -> str:
-        """`d` waits for row 10 because of `c`, who waits for d's row `place_of_c`."""
+        """`d` waits for row 10, locked by `c`, which waits for row `place_of_c`, locked by `d`."""
         insert = entry(1, "c", "INSERT INTO t VALUES (10, 0, 83, 0, 'G1') "
                                "ON DUPLICATE KEY UPDATE v = v + 10", waits=True)
         before = [entry(0, "c", "BEGIN"), insert]
@@ -125,7 +125,8 @@ class TestOneVictimMore:
 
 class TestRowsThatCameMeanwhile:
     def found(self, level: str, text: str) -> bool:
-        """Whether `a` may have found another row when it went on, for what `c` did meanwhile."""
+        """Returns whether `a` may have found another row after its wait because of the changes by
+        `c`."""
         steps = [entry(0, "a", "DELETE t FROM t FORCE INDEX (PRIMARY) WHERE id < 30", waits=True),
                  entry(1, "c", text), entry(2, "c", "COMMIT")]
         sides = []

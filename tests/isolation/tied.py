@@ -1,12 +1,13 @@
-"""Registers whose values foreign keys keep: a client for `histories.py`.
+"""Registers whose values are maintained by foreign keys: a client for `histories.py`.
 
-A register is a child row, and its value refers to a parent's: `h.v` to `p.v`. Values are written
-through the parents. With ON UPDATE CASCADE and ON DELETE CASCADE, or SET NULL, the children follow,
-so what the checker says of registers it says of these actions; NULL is "not there". With RESTRICT
-the child is changed between its new parent's coming and its old one's going, and whoever takes a
-parent from its child, or puts a child without a parent, is refused.
+A register is a child row whose value refers to a parent: `h.v` refers to `p.v`. Clients write
+values through the parents. With ON UPDATE CASCADE and ON DELETE CASCADE, or SET NULL, the children
+follow, so a finding of the checker about registers is a finding about these actions; NULL means
+that the register does not exist. With RESTRICT, a client inserts the new parent, changes the child,
+and then deletes the old parent; deleting a parent that has a child, or inserting a child without a
+parent, must be refused.
 
-In one snapshot each child has its parent, and nobody else's.
+In one snapshot every child has its own parent.
 """
 
 from clients import Client, LOCKS, Unexpected
@@ -16,24 +17,25 @@ from plans import KEYS_PER_GROUP
 CASCADE, SET_NULL, RESTRICT = "CASCADE", "SET NULL", "RESTRICT"
 ACTIONS = (CASCADE, SET_NULL, RESTRICT)
 KEPT = "CREATE TABLE p (id INT PRIMARY KEY, v INT NOT NULL, UNIQUE KEY v (v))"
-# A value is a row of its own. At REPEATABLE READ a transaction that replaces one that its snapshot
-# does not have would see two: the snapshot's, and its own. So that level is left out.
+# Each value is a row of its own. At REPEATABLE READ a transaction that replaces a value that its
+# snapshot does not have would see two values, the snapshot's and its own. So histories with
+# RESTRICT do not use that level.
 REPLACED = "CREATE TABLE p (id INT NOT NULL, v INT PRIMARY KEY, KEY i (id))"
 CHILDREN = ("CREATE TABLE h (id INT PRIMARY KEY, grp INT NOT NULL, v INT, "
             "n VARCHAR(9) NOT NULL DEFAULT '', KEY g (grp, v), UNIQUE KEY u (v), "
             "CONSTRAINT tie FOREIGN KEY (v) REFERENCES p (v) ON DELETE {0} ON UPDATE {1})")
 HAS_CHILD, HAS_NO_PARENT, DUPLICATE, TIMEOUT, DEADLOCK = 1451, 1452, 1062, 1205, 1213
-REFUSED = "refused"   # a step that was, as it had to be
+REFUSED = "refused"   # the outcome of a step that was rightly refused
 
 
 def tables(action: str) -> list:
-    """CREATE TABLE, without an engine."""
+    """Returns the CREATE TABLE statements, without an engine."""
     return [REPLACED if action == RESTRICT else KEPT,
             CHILDREN.format(action, RESTRICT if action == RESTRICT else CASCADE)]
 
 
 class TiedClient(Client):
-    """Its registers have parents."""
+    """A client whose registers have parents."""
 
     by_index = ("group", "covered", "joined", "parents")
 
@@ -42,13 +44,13 @@ class TiedClient(Client):
         self.action = run.action
 
     def count_text(self) -> str:
-        """Children, parents, and children who have theirs."""
+        """Returns a statement that counts children, parents, and children with their own parent."""
         return ("SELECT (SELECT COUNT(v) FROM h FORCE INDEX (g) WHERE grp >= 0), "
                 "(SELECT COUNT(*) FROM p), "
                 "(SELECT COUNT(*) FROM h JOIN p ON p.v = h.v AND p.id = h.id)")
 
     def read_text(self, step) -> str:
-        """By the children, the parents, or both."""
+        """Returns the statement that reads the children, the parents, or both."""
         keys, group = step.keys, step.keys[0] // KEYS_PER_GROUP
         listed = ", ".join(map(str, keys))
         text = {"id": f"SELECT id, v FROM h WHERE id = {keys[0]}",
@@ -65,13 +67,13 @@ class TiedClient(Client):
         return text + LOCKS[step.lock]
 
     def expect_whole(self, row) -> None:
-        """Whoever has a value has its parent."""
+        """Checks that a child with a value has its parent."""
         if len(row) == 3 and row[2] != "" and row[2] != (row[0] if row[1] is not None else None):
             raise Unexpected(f"a child without its parent: {self.text}: {row}")
 
     def write(self, step):
-        """One register's new value, or its end; whoever waits in vain is rolled back, as parents
-        and children would not fit otherwise."""
+        """Writes or deletes a register. After a lock wait timeout the whole transaction is rolled
+        back, because otherwise parents and children would not match."""
         key, value = step.keys[0], step.value
         how = {"orphan": self.put_orphan, "take": self.take_parent,
                "delete": self.delete}.get(step.via)
@@ -84,15 +86,16 @@ class TiedClient(Client):
         elif done == WRITE:
             self.txn.ops.append(Op(WRITE, sent, answered, key=key,
                                    value=None if step.via == "delete" else value))
-        elif done == LOCKING:   # there was none to change
+        elif done == LOCKING:   # the register did not exist
             self.txn.ops.append(Op(LOCKING, sent, answered, seen={key: None}))
         elif done == REFUSED:
             outcome.error = 0
         return outcome, sent, answered
 
     def several(self, *texts: str):
-        """Statements that follow each other, up to an error; the answer of the last one, and how
-        many rows each has changed. It was sent when the first one was."""
+        """Runs statements one after the other, up to an error. Returns the last answer, with the
+        time at which the first statement was sent, and the number of rows that each statement
+        changed."""
         first, affected = None, []
         for text in texts:
             outcome, sent, answered = yield text
@@ -103,14 +106,14 @@ class TiedClient(Client):
         return (outcome, first, answered), affected
 
     def found(self, is_there: bool) -> str:
-        """What a statement on the parent with an id has done. At READ COMMITTED a scan by an index
-        may miss a parent that is replaced meanwhile."""
+        """Returns the effect of a statement on the parent with an ID. At READ COMMITTED an index
+        scan may miss a parent that another transaction replaces."""
         if is_there:
             return WRITE
         return "" if self.action == RESTRICT and self.level == "READ COMMITTED" else LOCKING
 
     def change_parent(self, how: str, key: int, value):
-        """The child follows, or comes."""
+        """Changes or inserts the parent; the child follows or is inserted."""
         child = self.child(key, value) + f" ON DUPLICATE KEY UPDATE v = {value}"
         if how == "update":
             answer, affected = yield from self.several(f"UPDATE p SET v = {value} WHERE id = {key}")
@@ -119,14 +122,14 @@ class TiedClient(Client):
                              f"ON DUPLICATE KEY UPDATE v = {value}"),
                   "replace": f"REPLACE INTO p (id, v) VALUES ({key}, {value})"}[how]
         answer, affected = yield from self.several(parent)
-        if affected and (affected[0] == 1 or how == "replace"):   # it is new, and has no child yet
+        if affected and (affected[0] == 1 or how == "replace"):   # a new parent has no child
             sent = answer[1]
             answer, affected = yield from self.several(child)
             answer = (answer[0], sent, answer[2])
         return answer, WRITE if affected else ""
 
     def change_by_hand(self, how: str, key: int, value):
-        """The new parent, the child, and the old parent's end."""
+        """Inserts the new parent, changes the child, and deletes the old parent."""
         outcome, sent, answered = answer = yield f"SELECT v FROM h WHERE id = {key} FOR UPDATE"
         if outcome.error or (how == "update" and not outcome.rows):
             return answer, "" if outcome.error else LOCKING
@@ -136,7 +139,7 @@ class TiedClient(Client):
                         f"DELETE FROM p WHERE v = {value if old is None else old}")
         if old is None:
             answer, affected = yield from self.several(parent, self.child(key, value))
-            if answer[0].error == DUPLICATE:   # at READ COMMITTED somebody was faster
+            if answer[0].error == DUPLICATE:   # at READ COMMITTED another client was faster
                 return (yield from self.several(gone))[0], ""
             return answer, WRITE if len(affected) == 2 else ""
         child = {"replace": self.child(key, value).replace("INSERT", "REPLACE"),
@@ -146,18 +149,18 @@ class TiedClient(Client):
         return answer, WRITE if len(affected) == 3 else ""
 
     def child(self, key: int, value) -> str:
-        """A new one."""
+        """Returns the INSERT of a new child."""
         return f"INSERT INTO h (id, grp, v) VALUES ({key}, {key // KEYS_PER_GROUP}, {value})"
 
     def delete(self, key: int, _value):
-        """The child goes with its parent, or before it."""
+        """Deletes the parent and its child."""
         if self.action == RESTRICT:
             return (yield from self.delete_both(key))
         answer, affected = yield from self.several(f"DELETE FROM p WHERE id = {key}")
         return answer, self.found(affected[0]) if affected else ""
 
     def delete_both(self, key: int):
-        """The child first, which is locked so that its parent is known."""
+        """Locks the child to learn its parent, then deletes the child and the parent."""
         outcome, sent, answered = answer = yield f"SELECT v FROM h WHERE id = {key} FOR UPDATE"
         if outcome.error or not outcome.rows:
             return answer, "" if outcome.error else LOCKING
@@ -167,14 +170,15 @@ class TiedClient(Client):
         return answer, WRITE if affected == [1, 1] else ""
 
     def put_orphan(self, key: int, value):
-        """Nobody has this value."""
+        """Tries to insert a child whose parent does not exist."""
         answer = yield self.child(key, value)
         if answer[0].error not in (HAS_NO_PARENT, DUPLICATE, TIMEOUT, DEADLOCK):
             raise Unexpected(f"a child without a parent was taken: {self.text}: {answer[0].text()}")
         return answer, REFUSED if answer[0].error in (HAS_NO_PARENT, DUPLICATE) else ""
 
     def take_parent(self, key: int, value):
-        """Refused with RESTRICT, as long as the child is there; else it is a deletion."""
+        """With RESTRICT, tries to delete a parent that has a child; otherwise changes the
+        register."""
         if self.action != RESTRICT:
             return (yield from self.change_parent("update", key, value))
         answer = yield f"DELETE p FROM p FORCE INDEX (i) WHERE id = {key}"

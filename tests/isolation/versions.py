@@ -1,5 +1,5 @@
-"""Which version of a key a read saw, and who wrote the versions around it; with everything that is
-wrong without a graph."""
+"""Determines which version of a key a read saw and which transactions wrote the versions around it,
+and finds the anomalies that need no graph."""
 
 from collections import defaultdict
 
@@ -7,14 +7,14 @@ from history import ABORTED, COMMITTED, LOCKING, READ, WRITE
 
 
 def own_writes_at(txn, place: int, key) -> list:
-    """Values the transaction had written to `key` before its operation `place` and not rolled back
-    by then."""
+    """Returns the values that the transaction wrote to `key` before its operation `place`, without
+    those already rolled back."""
     return [op.value for op in txn.ops[:place]
             if op.kind == WRITE and op.key == key and op.active_at(place)]
 
 
 class Versions:
-    """What both models share."""
+    """The parts shared by both models."""
 
     def __init__(self, history):
         self.history, self.problems = history, []
@@ -25,11 +25,11 @@ class Versions:
                     self.writers[op.key, op.value] = (txn, op)
 
     def problem(self, name: str, text: str) -> None:
-        """Note an anomaly."""
+        """Records an anomaly."""
         self.problems.append((name, text))
 
     def check_internal(self) -> None:
-        """A transaction sees its own writes."""
+        """Checks that a transaction sees its own writes."""
         for txn in self.history.txns:
             for place, op in enumerate(txn.ops):
                 for key, seen in (op.seen or {}).items() if op.kind in (READ, LOCKING) else ():
@@ -40,7 +40,8 @@ class Versions:
                 self.check_words(txn, place, op)
 
     def check_words(self, txn, place: int, op) -> None:
-        """What a search has found has one of the values, and own ones are found."""
+        """Checks that each row found has one of the words, and that a search finds the
+        transaction's own writes."""
         wanted = defaultdict(set)
         for key, value in op.words or ():
             wanted[key].add(value)
@@ -55,7 +56,7 @@ class Versions:
                                          f"and did not find it by {sorted(values)}")
 
     def visible_wrongly(self, txn, key, value) -> bool:
-        """Whether a value must never be seen by `txn`; notes why."""
+        """Returns whether `txn` must never see a value, and records the reason."""
         writer, op = self.writers.get((key, value), (None, None))
         reader = f"{txn.name()} ({txn.level})" if txn else "the state at the end"
         if writer is None:
@@ -76,7 +77,7 @@ class Versions:
 
 
 class ListVersions(Versions):
-    """Lists: version `n` has n elements."""
+    """Versions of lists: version `n` has n elements."""
 
     def __init__(self, history):
         super().__init__(history)
@@ -90,14 +91,14 @@ class ListVersions(Versions):
         self.check_internal()
 
     def check_final(self, key, elements: list) -> None:
-        """Nothing twice, nothing that was rolled back."""
+        """Checks that a final list has no duplicates and nothing that was rolled back."""
         if len(set(elements)) != len(elements):
             self.problem("duplicate", f"key {key} at the end: {elements}")
         for element in elements:
             self.visible_wrongly(None, key, element)
 
     def check_appends(self) -> None:
-        """What was committed is there, and a transaction's appends follow each other."""
+        """Checks that all committed appends exist and that a transaction's appends are adjacent."""
         places = {(key, element): place for key, elements in self.final.items()
                   for place, element in enumerate(elements)}
         for txn in self.history.txns:
@@ -119,20 +120,22 @@ class ListVersions(Versions):
                                        f"with others: {self.final[key]}")
 
     def words_of(self, seen) -> list:
-        """All elements."""
+        """Returns all elements."""
         return list(seen or ())
 
     def own_words(self, own: list) -> list:
-        """All that it has appended."""
+        """Returns all of the transaction's own appends."""
         return own
 
     def writer_of_missing(self, _txn, key, value, _during):
-        """Who appended what was not there yet; None if nobody has committed that."""
+        """Returns the transaction that appended a value missing from a read; None if none committed
+        it."""
         final = self.final.get(key, [])
         return self.orders[key][final.index(value)] if value in final else None
 
     def agrees(self, txn, key, seen, own: list, lengths: bool) -> bool:
-        """The list ends with the own appends, behind what they were appended to."""
+        """Returns whether the list ends with the transaction's own appends, preceded by the
+        elements to which they were appended."""
         final = self.final.get(key, [])
         if lengths:
             length = seen - len(own)
@@ -142,7 +145,7 @@ class ListVersions(Versions):
         return seen[-len(own):] == own and seen[:-len(own)] == final[:len(seen) - len(own)]
 
     def position(self, txn, op, key, _during):
-        """How many elements the version read has; None when the read is wrong in itself."""
+        """Returns the number of elements of the version read; None if the read itself is wrong."""
         final, order, seen = self.final.get(key, []), self.orders.get(key, []), op.seen[key]
         if op.lengths:
             if seen > len(final):
@@ -165,7 +168,7 @@ class ListVersions(Versions):
         return length
 
     def explain_order(self, txn, key, seen: list, final: list) -> None:
-        """A list that is no beginning of the list at the end."""
+        """Reports a list that is not a prefix of the final list."""
         if len(set(seen)) != len(seen):
             self.problem("duplicate", f"{txn.name()} ({txn.level}) saw key {key}: {seen}")
         elif not any([self.visible_wrongly(txn, key, value)
@@ -174,38 +177,38 @@ class ListVersions(Versions):
                                   f"it is {final}")
 
     def writers_around(self, key, position: int, _txn) -> tuple:
-        """Who wrote the version and who wrote the next one."""
+        """Returns the writer of the version and the writer of the next version."""
         order = self.orders.get(key, [])
         return ((order[position - 1] if position else None),
                 (order[position] if position < len(order) else None))
 
     def writer_before(self, txn, key):
-        """Who wrote the version that this transaction's first append found."""
+        """Returns the writer of the version to which this transaction first appended."""
         order = self.orders.get(key, [])
         place = next((place for place, writer in enumerate(order) if writer is txn), 0)
         return order[place - 1] if place else None
 
     def writer_orders(self):
-        """(key, writers in the order of versions)."""
+        """Yields (key, writers in version order)."""
         for key, order in self.orders.items():
             yield key, [writer for writer in order
                         if writer is not None and writer.status == COMMITTED]
 
     def exists(self, _key, position: int) -> bool:
-        """An empty list is a row that is not there."""
+        """Returns whether the version is a row; an empty list is an absent row."""
         return position > 0
 
 
 class Version:
-    """A register's value, from one writer; None stands for "not there", and its writer for the
-    beginning."""
+    """A register's value and its writer. The value None means that the row does not exist; the
+    first version has no writer."""
 
     def __init__(self, value, writer):
         self.value, self.writer = value, writer
 
 
 class RegisterVersions(Versions):
-    """Registers: versions in the order in which their writers had the row."""
+    """Versions of registers, in the order in which their writers held the row lock."""
 
     def __init__(self, history):
         super().__init__(history)
@@ -220,8 +223,8 @@ class RegisterVersions(Versions):
         self.check_internal()
 
     def add_holds(self, txn, holds) -> None:
-        """For how long a transaction had each row. A row whose insertion was rolled back to a
-        savepoint is let go with it."""
+        """Records how long a transaction held each row lock. Rolling back an insertion to a
+        savepoint releases the row's lock."""
         first = {}
         for op in txn.ops:
             if op.kind != WRITE:
@@ -234,7 +237,8 @@ class RegisterVersions(Versions):
             holds[key].append((since, txn.end[0], txn, True))
 
     def order_by_holds(self, key, holds: list) -> None:
-        """Versions of one key; two transactions must not hold it at once."""
+        """Orders the versions of one key; two transactions must not hold its lock at the same
+        time."""
         owner, until = None, -1
         for since, end, txn, lasts in holds:
             if since < until and owner is not txn:
@@ -250,7 +254,7 @@ class RegisterVersions(Versions):
                 self.orders[key].append(Version(value, txn))
 
     def check_final(self) -> None:
-        """The last version is what is there at the end."""
+        """Checks that the final state has the last versions."""
         for key in {*self.orders, *self.history.final}:
             last, found = self.orders[key][-1].value, self.history.final.get(key)
             if found != last and not (found is not None and self.visible_wrongly(None, key, found)):
@@ -258,16 +262,16 @@ class RegisterVersions(Versions):
                                            f"write was {last}")
 
     def words_of(self, seen) -> list:
-        """The value."""
+        """Returns the value."""
         return [seen]
 
     def own_words(self, own: list) -> list:
-        """The last one."""
+        """Returns the last own value."""
         return own[-1:]
 
     def writer_of_missing(self, txn, key, value, during):
-        """None: whether the value had not come yet or had gone is not known. It must not have been
-        there all the time."""
+        """Returns None, because the value may have been written later or replaced earlier. Checks
+        that the value was not present during the whole read."""
         place, (sent, answered) = self.places.get((key, value)), during
         if place is not None:
             order = self.orders[key]
@@ -279,11 +283,12 @@ class RegisterVersions(Versions):
         return None
 
     def agrees(self, _txn, _key, seen, own: list, _lengths) -> bool:
-        """It is the value last written."""
+        """Returns whether the value is the one last written."""
         return seen == own[-1]
 
     def position(self, txn, op, key, during):
-        """Number of the version read; None when that is not known, or wrong in itself."""
+        """Returns the number of the version read; None if it is unknown or the read itself is
+        wrong."""
         seen = op.seen[key]
         if seen is None:
             return self.absent_position(txn, key, during)
@@ -296,7 +301,8 @@ class RegisterVersions(Versions):
         return None
 
     def absent_position(self, txn, key, during):
-        """"Not there" may be several versions; the clock may leave one of them."""
+        """Returns the version of an absent row, if the times of the read leave only one
+        possibility."""
         order, sent, answered = self.orders[key], *during
         possible = []
         for place, version in enumerate(order):
@@ -310,22 +316,22 @@ class RegisterVersions(Versions):
         return possible[0] if len(possible) == 1 else None
 
     def writers_around(self, key, position: int, _txn) -> tuple:
-        """Who wrote the version and who wrote the next one."""
+        """Returns the writer of the version and the writer of the next version."""
         order = self.orders[key]
         return (order[position].writer,
                 (order[position + 1].writer if position + 1 < len(order) else None))
 
     def writer_before(self, txn, key):
-        """Who wrote the version that this transaction replaced."""
+        """Returns the writer of the version that this transaction replaced."""
         order = self.orders[key]
         return next((order[place - 1].writer for place, version in enumerate(order)
                      if place and version.writer is txn), None)
 
     def writer_orders(self):
-        """(key, writers in the order of versions)."""
+        """Yields (key, writers in version order)."""
         for key, order in self.orders.items():
             yield key, [version.writer for version in order[1:]]
 
     def exists(self, key, position: int) -> bool:
-        """Whether that version is a row."""
+        """Returns whether the version is a row."""
         return self.orders[key][position].value is not None

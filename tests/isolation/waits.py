@@ -1,4 +1,4 @@
-"""Who waits for whom, and for what, as the engines themselves tell."""
+"""Reads from the engines which sessions wait for which, and for what."""
 
 import re
 import time
@@ -6,7 +6,7 @@ import time
 from cheetah_tools.say import Failure
 from statements import comparable, KEYS, number_or_text
 
-CACHED_SECONDS = 0.11   # InnoDB shows what it has shown less than 0.1 s ago
+CACHED_SECONDS = 0.11   # InnoDB caches these tables for 0.1 s
 SUPREMUM = "supremum"
 MEMBER = re.compile(r"TRANSACTION: (\d+), .*?thread id (\d+),"
                     r".*?WAITING FOR: (\D*?) (S|X) on (.*?): (\w+) of table (\S+)"
@@ -19,13 +19,14 @@ VIEWS = ("SELECT rt.trx_mysql_thread_id, bt.trx_mysql_thread_id, r.lock_mode, b.
          "AND rt.trx_requested_lock_id = requested_lock_id "
          "JOIN information_schema.{0}_TRX bt ON bt.trx_id = blocking_trx_id "
          "AND bt.trx_mysql_thread_id <> rt.trx_mysql_thread_id")
-HOLDS_LOCKS = " WHERE bt.trx_rows_locked > 0"   # InnoDB's readers have all the same number
+HOLDS_LOCKS = " WHERE bt.trx_rows_locked > 0"   # InnoDB gives all its readers the same ID
 
 
 class Wait:
-    """A session waits for another one: for the record with `value` in `index`, of the row `row`
-    (None when the engine does not tell); or, when `inserts`, to put one before that. `shared`: it
-    asks for a shared lock; `held_shared`: the other one is known to have one."""
+    """A session waits for another one: for the record with `value` in `index`, which belongs to the
+    row `row` (None if the engine does not report it), or, if `inserts`, to insert before that
+    record. `shared`: it requests a shared lock; `held_shared`: the other session is known to hold
+    one."""
 
     def __init__(self, waiter: str, blocker: str, index: str, mode: str, inserts: bool, value,
                  row, held: str = "", table: str = "t"):
@@ -35,22 +36,22 @@ class Wait:
         self.value, self.row, self.held_shared = value, row, held.startswith("S")
 
     def place(self) -> tuple:
-        """What is waited for."""
+        """Returns the record waited for."""
         return self.table, self.index, self.value, self.row
 
     def is_as(self, other) -> bool:
-        """Whether it is the same wait, maybe told by the other engine."""
+        """Returns whether both describe the same wait, possibly reported by different engines."""
         same_row = None in (self.row, other.row) or self.row == other.row
         return same_row and ((self.waiter, self.blocker, self.table, self.index, self.value)
                              == (other.waiter, other.blocker, other.table, other.index,
                                  other.value))
 
     def is_on(self, row: tuple) -> bool:
-        """Whether this version of a row has the record."""
+        """Returns whether this version of a row has the record."""
         return self.row in (None, row[0]) and comparable(row[KEYS[self.index]]) == self.value
 
     def text(self) -> str:
-        """For people."""
+        """Returns the wait as readable text."""
         what = (f"to insert before {self.value}" if self.inserts
                 else f"for {'S' if self.shared else 'X'} of {self.value}")
         return (f"{self.waiter} waits for {self.blocker}, {what} (row {self.row}) "
@@ -58,7 +59,7 @@ class Wait:
 
 
 def innodb_waits(root, sessions: dict) -> list:
-    """All of InnoDB's at this moment."""
+    """Returns all current waits of InnoDB."""
     time.sleep(CACHED_SECONDS)
     names, waits = names_of(sessions), []
     for waiter, blocker, mode, _, table, index, data in root.must(
@@ -75,7 +76,7 @@ def innodb_waits(root, sessions: dict) -> list:
 
 
 def cheetah_waits(root, sessions: dict) -> list:
-    """All of Cheetah's at this moment."""
+    """Returns all current waits of Cheetah."""
     names = names_of(sessions)
     return [cheetah_wait(names.get(waiter), names.get(blocker), name_of(table), index, mode, data,
                          held)
@@ -84,7 +85,7 @@ def cheetah_waits(root, sessions: dict) -> list:
 
 
 def cheetah_deadlock(root, sessions: dict) -> list:
-    """The cycle of the latest one."""
+    """Returns the waits of the latest deadlock."""
     text = (root.must("SHOW ENGINE CHEETAH STATUS").rows[0][2]
             .partition("LATEST DETECTED DEADLOCK")[2].partition("WE ROLL BACK")[0])
     found = [MEMBER.search(member).groups() for member in text.split("*** (")[1:]]
@@ -96,13 +97,13 @@ def cheetah_deadlock(root, sessions: dict) -> list:
 
 
 def name_of(table: str) -> str:
-    """Without its database."""
+    """Returns the table's name without its database."""
     return re.findall(r"\w+", table)[-1]
 
 
 def cheetah_wait(waiter, blocker, table: str, index: str, mode: str, data: str,
                  held: str = "") -> Wait:
-    """From the last key that the data name: its value, and the row's key behind it."""
+    """Parses the last key in the data: the indexed value first, the row's primary key last."""
     values = re.findall(r"\(([^()]*)\)", data or "")[-1].split(", ")
     row, first = int(values[-1]), values[0]
     if first.startswith("'"):
@@ -113,5 +114,5 @@ def cheetah_wait(waiter, blocker, table: str, index: str, mode: str, data: str,
 
 
 def names_of(sessions: dict) -> dict:
-    """Connection -> name."""
+    """Returns connection ID -> session name."""
     return {session.connection.thread_id(): name for name, session in sessions.items()}

@@ -1,4 +1,4 @@
-"""A page of the lab, opened in Chromium without a window, as a reader would see it."""
+"""Opens a page of the lab in headless Chromium, as a reader would see it."""
 
 import contextlib
 import json
@@ -9,13 +9,13 @@ import pytest
 from cheetah_tools import environment
 
 LIGHT, DARK = "light", "dark"
-CONTRAST_MIN = 4.5      # of text and its background (WCAG 2.1, level AA)
-PAPER_PX = 717          # between the margins that Chromium leaves on A4
+CONTRAST_MIN = 4.5      # between text and background (WCAG 2.1, level AA)
+PAPER_PX = 717          # the width between Chromium's margins on A4
 NOTHING = "rgba(0, 0, 0, 0)"
 
 
 def open_browser():
-    """A driver for Chromium; the test skips where there is none."""
+    """Returns a driver for Chromium; skips the test if Chromium is not installed."""
     environment.browser()
     program, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if not program or not driver:
@@ -32,7 +32,7 @@ def open_browser():
 
 @contextlib.contextmanager
 def opened():
-    """The same for the length of a block."""
+    """Provides the driver within a `with` block."""
     driver = open_browser()
     try:
         yield driver
@@ -41,8 +41,8 @@ def opened():
 
 
 def visit(driver, page: Path, theme: str = LIGHT, media: str = "screen", width: int = 1100) -> None:
-    """Open the page as somebody with this theme, medium and width of window does."""
-    for kind in ("performance", "browser"):    # what pages before have left
+    """Opens the page with this theme, medium and window width."""
+    for kind in ("performance", "browser"):    # discard the log entries of previous pages
         driver.get_log(kind)
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia",
                            {"media": media,
@@ -54,16 +54,15 @@ def visit(driver, page: Path, theme: str = LIGHT, media: str = "screen", width: 
 
 
 def requested(driver) -> list:
-    """Addresses that the page asked for, itself included."""
+    """Returns the URLs that the page requested, its own included."""
     messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
     return [message["params"]["request"]["url"] for message in messages
             if message["method"] == "Network.requestWillBeSent"]
 
 
 def check(driver, page: Path) -> None:
-    """All that a run's page owes its reader: nothing from outside, no errors, to be read in each
-    theme, on paper and in a narrow window; and every plot of report.json with its series and
-    labels."""
+    """Checks a run's page: no external requests, no errors, readable in each theme, on paper and in
+    a narrow window, and every plot of report.json with its series and labels."""
     visit(driver, page)
     outside = [address for address in requested(driver)
                if not address.startswith(("data:", page.as_uri()))]
@@ -90,8 +89,8 @@ def check(driver, page: Path) -> None:
 
 
 def check_plot(driver, plot: dict) -> None:
-    """Each series is drawn, and named; axes have their words; texts are visible and do not lie on
-    each other."""
+    """Checks that each series is drawn and named, that the axes have their labels, and that texts
+    are visible and do not overlap."""
     from cheetah_lab.report.plots import axis_label, gid
     svg = driver.find_element("css selector", f'svg[aria-labelledby^="{plot["id"]}--title"]')
     assert svg.rect["width"] > 250 and svg.rect["height"] > 50, plot["id"]
@@ -138,20 +137,20 @@ COLOURS = (
 
 
 def check_contrast(driver) -> None:
-    """Every colour of text stands out from what is behind it."""
+    """Checks that every text colour contrasts with its background."""
     for what, colour, own, paper in driver.execute_script(COLOURS):
         found = contrast(colour, paper if own == NOTHING else own)
         assert found >= CONTRAST_MIN, f"{what}: contrast {found:.1f} of {colour}"
 
 
 def contrast(first: str, second: str) -> float:
-    """WCAG's contrast of two CSS colours."""
+    """Returns WCAG's contrast of two CSS colours."""
     light, dark = sorted((luminance(first), luminance(second)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 
 
 def luminance(colour: str) -> float:
-    """WCAG's relative luminance of rgb(..)."""
+    """Returns WCAG's relative luminance of an rgb(..) colour."""
     parts = [float(word) / 255
              for word in colour[colour.index("(") + 1:-1].replace(",", " ").split()[:3]]
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4

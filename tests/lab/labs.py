@@ -1,4 +1,4 @@
-"""For tests of runs: experiments written by the test, and the lab as a process of its own."""
+"""Helpers for tests of runs: experiments written by the test, and the lab as a separate process."""
 
 import contextlib
 import json
@@ -37,7 +37,7 @@ class Made(Experiment):
                 Measure("rows", "rows", "rows"), Measure("count", "count", "")]
     def run(self, trial):
 """
-# A load of two thousand rows of text: real servers, about a second.
+# A load of two thousand rows of text on a real server, which takes about a second.
 LOAD = """
 with trial.server(16 << 20) as server:
     server.sql("CREATE DATABASE made")
@@ -52,7 +52,7 @@ with trial.server(16 << 20) as server:
     yield Value("rows", server.value("SELECT COUNT(*) FROM made.t"))
     trial.did("INSERT INTO made.t VALUES ..")
 """
-# What a page shows of it.
+# The plots and tables that a page shows for this load.
 SHOWN = """
     def plots(self, found):
         return [Plot("times", "Time to load", "bars", "", "s",
@@ -66,7 +66,7 @@ SHOWN = """
 
 
 class Lab:
-    """A folder of experiments and one of runs."""
+    """A folder of experiments and a folder of runs."""
 
     def __init__(self, folder: Path):
         self.experiments, self.runs = folder / "experiments", folder / "runs"
@@ -74,7 +74,7 @@ class Lab:
                             "PYTHONPATH": f"{PROJECT / 'lab'}:{PROJECT / 'tools'}"}
 
     def write(self, name: str, body: str, room_bytes: float = 1e6, more: str = "") -> None:
-        """An experiment; `body`: the lines of its `run`, `more`: further methods."""
+        """Writes an experiment: `body` holds the lines of its `run`, `more` further methods."""
         folder = self.experiments / name
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "experiment.toml").write_text(TOML.format(bytes=int(room_bytes)))
@@ -82,44 +82,44 @@ class Lab:
             CODE + "".join(f"        {line}\n" for line in body.strip().splitlines()) + more)
 
     def begin(self, *words) -> subprocess.Popen:
-        """The lab with these words, as a process."""
+        """Starts the lab with these arguments as a process."""
         return subprocess.Popen([sys.executable, "-B", "-m", "cheetah_lab", "--runs",
                                  str(self.runs), *map(str, words)], env=self.environment,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT, text=True)
 
     def call(self, *words) -> tuple:
-        """The same to its end: exit status, output."""
+        """Runs the lab to its end; returns its exit status and output."""
         process = self.begin(*words)
         output = process.communicate(timeout=WAIT_SECONDS_MAX)[0]
         return process.returncode, output
 
     def run(self, *words, engines=("cheetah", "innodb-dynamic"), repeats: int = 2) -> tuple:
-        """`run` at a tiny scale."""
+        """Runs `run` at a tiny scale."""
         return self.call(*run_words(*words, engines=engines, repeats=repeats))
 
     def lines(self, name: str) -> list:
-        """The lines of trials.jsonl as they are; whole ones only."""
+        """Returns the lines of trials.jsonl unparsed."""
         place = self.runs / name / "trials.jsonl"
         return place.read_bytes().splitlines(keepends=True) if place.exists() else []
 
     def trials(self, name: str) -> list:
-        """The trials, as dicts, in the order in which they ended."""
+        """Returns the trials as dicts, in the order in which they ended."""
         return [json.loads(line) for line in self.lines(name)]
 
     def about(self, name: str) -> dict:
-        """run.json."""
+        """Returns the contents of run.json."""
         return json.loads((self.runs / name / "run.json").read_text())
 
 
 def run_words(*words, engines=("cheetah", "innodb-dynamic"), repeats: int = 2) -> list:
-    """The command line of a tiny run."""
+    """Returns the command line of a tiny run."""
     return ["run", "--scale", 0.02, "--repeats", repeats,
             *(word for key in engines for word in ("--engine", key)), *words]
 
 
 def until(true, what: str) -> None:
-    """Wait for a condition."""
+    """Waits for a condition."""
     deadline = time.monotonic() + WAIT_SECONDS_MAX
     while not true():
         assert time.monotonic() < deadline, f"waited {WAIT_SECONDS_MAX} s for {what}"
@@ -127,7 +127,7 @@ def until(true, what: str) -> None:
 
 
 def children(pid: int) -> list:
-    """Process ids of the children of a process, whose threads may end meanwhile."""
+    """Returns the process IDs of a process's children; its threads may end meanwhile."""
     found = []
     for file in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -136,7 +136,7 @@ def children(pid: int) -> list:
 
 
 def stop(process: subprocess.Popen, number: int = signal.SIGKILL) -> None:
-    """Send a signal, and wait for the end."""
+    """Sends a signal and waits for the process to end."""
     process.send_signal(number)
     process.communicate(timeout=WAIT_SECONDS_MAX)
 

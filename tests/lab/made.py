@@ -1,4 +1,4 @@
-"""For tests of experiments: the experiment, results that are made up, tiny real trials."""
+"""Helpers for tests of experiments: the experiment, made-up results, and tiny real trials."""
 
 import sys
 from pathlib import Path
@@ -14,17 +14,18 @@ ENGINES = ["innodb-dynamic", "myrocks", "cheetah"]
 
 
 def experiment(name: str) -> Experiment:
-    """The experiment, with its experiment.toml."""
+    """Returns the experiment with its experiment.toml."""
     return experiments.load([name])[0]
 
 
 def module(name: str):
-    """The module of an experiment."""
+    """Returns the module of an experiment."""
     return sys.modules[type(experiment(name)).__module__]
 
 
 def results(values: dict) -> Found:
-    """`values`: engine -> measure, or (measure, at) -> the values of all repeats."""
+    """Returns results from `values`: engine -> measure, or (measure, at) -> the values of all
+    repeats."""
     trials = []
     for engine, measures in values.items():
         for key, found in measures.items():
@@ -36,13 +37,14 @@ def results(values: dict) -> Found:
 
 def tiny(name: str, folder: Path, engine: str, factor: float = 0.01, chosen: bool = True,
          full: bool = False) -> tuple:
-    """A real trial, as small as can be, and its values. Skips when the engine is not here."""
+    """Runs the smallest possible real trial; returns the trial and its values. Skips the test if
+    the engine is not available."""
     return tiny_of(experiment(name), folder, engine, factor, chosen, full)
 
 
 def tiny_of(found: Experiment, folder: Path, engine: str, factor: float = 0.01,
             chosen: bool = True, full: bool = False) -> tuple:
-    """The same of an experiment that is at hand."""
+    """Like `tiny`, for an experiment that is already loaded."""
     trial = Trial(ALL[engine], Scale(factor, full), 0, chosen, folder / "trial")
     try:
         values = [value for value in found.run(trial) if value is not TURN]
@@ -57,12 +59,12 @@ def tiny_of(found: Experiment, folder: Path, engine: str, factor: float = 0.01,
 
 
 def nothing() -> Trial:
-    """A trial that has started nothing."""
+    """Returns a trial that has not started anything."""
     return Trial(ALL["cheetah"], Scale(), 0, True, Path("nowhere"))
 
 
 def outcomes(found, name: str) -> dict:
-    """Claim -> outcome; every claim of experiment.toml has a verdict."""
+    """Returns claim -> outcome; every claim of experiment.toml must have a verdict."""
     verdicts = experiment(name).verdicts(found)
     assert {verdict.claim for verdict in verdicts} == set(experiment(name).about["claims"].values())
     assert all(verdict.why for verdict in verdicts)
@@ -70,10 +72,10 @@ def outcomes(found, name: str) -> dict:
 
 
 def figures(name: str, values: dict) -> dict:
-    """The figures that an experiment makes of made-up values, by their keys."""
+    """Returns the figures that an experiment computes from made-up values, by key."""
     return {figure.key: figure for figure in experiment(name).figures(results(values))}
 
 
 def by_place(values: list) -> dict:
-    """What a trial yielded, by (measure, at)."""
+    """Returns the values of a trial, by (measure, at)."""
     return {(value.measure, value.at): value.value for value in values}

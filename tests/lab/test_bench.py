@@ -1,5 +1,5 @@
-"""`make bench`: each set measures what it shall, at tiny sizes; what words mean; how figures of
-cells and ratios are made."""
+"""Tests of `make bench`: each set takes its measurements at tiny sizes; the command's arguments;
+how figures are computed from cells and ratios."""
 
 import functools
 import os
@@ -14,7 +14,7 @@ from cheetah_tools import cgroup, device, sysbench
 from cheetah_tools.say import Failure
 
 MIB = 1 << 20
-# Set -> options that make it small, and a first word of measures that each trial must have.
+# Set -> the options that make it small, and the first words of measures that each trial must have.
 TINY = {
     "oltp": ({"rows": 4000, "seconds": 1, "workloads": "oltp_read_write,oltp_point_select",
               "connections": "1,4"}, ["tps", "p99", "cpu"]),
@@ -34,7 +34,7 @@ TINY = {
 
 
 def prepared(name: str, **options):
-    """A set's experiment, with its options."""
+    """Returns the experiment of a set, with its options."""
     chosen = bench.SETS[name]
     experiment = made.experiment(chosen.experiment)
     experiment.choose({**chosen.options, **options})
@@ -97,7 +97,7 @@ def test_cells_are_the_usual_ones_unless_told():
 
 
 def test_the_time_of_all_cells_is_known_before():
-    """37 minutes of oltp, as is said before it begins."""
+    """The expected time of a set follows from its rows, seconds and cells."""
     assert prepared("oltp").seconds(1.0, True) == 1_000_000 / 40_000 + 20 * (8 + 2 + 1)
     assert prepared("memory", shares="0.2").seconds(1.0, True) == 25 + 12 * (8 + 5 + 1)
     assert prepared("inserts", seconds=90).seconds(1.0, True) == 110
@@ -117,7 +117,7 @@ def test_a_time_without_transactions_has_figures_too():
 
 
 class Server:
-    """A server of which only whether it lives counts."""
+    """A fake server that is alive or dead."""
 
     def __init__(self, dead: bool):
         self.dead, self.data = dead, Path("nowhere")
@@ -147,7 +147,7 @@ def test_a_cell_that_fails_is_told_while_the_server_lives(monkeypatch, dead):
 def test_the_interval_is_that_of_student():
     middle, low, high = judge.interval([0.5, 2.0])
     assert (middle, low * high) == pytest.approx((1.0, 1.0))
-    # One degree of freedom; the error of the mean is log 2.
+    # One degree of freedom; the standard error of the mean of the logarithms is log 2.
     assert high == pytest.approx(2.0 ** 6.31375, abs=0.01)
     assert judge.interval([1.5, 1.5, 1.5])[1:] == judge.interval([1.5, 1.5])[1:]
     assert judge.interval([3.0])[1:] == (None, None)
@@ -195,7 +195,7 @@ def test_what_is_worse_is_told(capsys, values, builds, told):
 
 
 def test_a_disk_is_limited_where_it_can_be(tmp_path):
-    """A process of its own reads no more often than it may."""
+    """A limited process does not exceed its allowed number of reads."""
     why = cgroup.no_rented_disk(tmp_path)
     if why:
         pytest.skip(why)

@@ -1,5 +1,5 @@
-"""Tests of the blog shard: the same bytes from the same seed, text that compresses like text,
-bodies as COMPRESS() makes them."""
+"""Tests of the blog shard: a seed determines every byte, the text compresses like English, and
+compressed bodies have the format of COMPRESS()."""
 
 import random
 import re
@@ -13,7 +13,7 @@ ROWS = 300
 
 
 def dump(folder, seed=1, **form):
-    """The bytes of a dump."""
+    """Returns the bytes of a dump."""
     written = blog.write_dump(folder / "dump.sql", random.Random(seed), ROWS, **form)
     found = (folder / "dump.sql").read_bytes()
     assert len(found) == written
@@ -37,7 +37,7 @@ def test_the_text_compresses_about_as_english_does(tmp_path):
     text = dump(tmp_path)[2000:]
     parts = [text[place:place + 16000] for place in range(0, len(text), 16000)]
     ratio = sum(len(zlib.compress(part)) for part in parts) / len(text)
-    assert 0.35 < ratio < 0.52, ratio    # the shared sample of Wikipedia: 0.42
+    assert 0.35 < ratio < 0.52, ratio    # the shared sample of Wikipedia has 0.42
 
 
 def test_all_keys_but_the_primary_one_are_added_by_one_statement(tmp_path):

@@ -1,5 +1,5 @@
-"""Tests of what a dump can hold: all kinds of types, names and bytes, in every engine; and of how
-it is packed."""
+"""Tests what a dump can hold (all kinds of types, names and bytes, in every engine), and how packed
+dumps are read."""
 
 import bz2
 import gzip
@@ -17,7 +17,8 @@ ROWS = 300
 ENGINES = ["innodb-compact", "innodb-4k", "innodb-holes", "myrocks", "cheetah", "cheetah-4k"]
 OPTIONS = {"innodb_buffer_pool_size": 64 << 20, "innodb_log_file_size": 64 << 20,
            "innodb_flush_method": "nosync"}
-# Every byte, every type whose text in a dump needs care, a trigger and a view.
+# Tables with every byte value, every type that a dump must escape or convert, generated columns and
+# partitions; `fill` adds a view and a trigger.
 TABLES = [
     "CREATE TABLE bytes (id INT PRIMARY KEY, b BLOB, v VARBINARY(300), n BIT(9), KEY (v(20)))",
     "CREATE TABLE texts (id INT AUTO_INCREMENT PRIMARY KEY, t MEDIUMTEXT CHARACTER SET utf8mb4, "
@@ -33,14 +34,14 @@ TABLES = [
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """A private server, with our engine where it was built, and the tables to dump."""
+    """A private server with the tables to dump, and with Cheetah if it was built."""
     with PrivateServer(tmp_path_factory.mktemp("dumps") / "server", OPTIONS) as running:
         fill(running, "shop")
         yield running
 
 
 def fill(server, name: str) -> None:
-    """The tables, with rows."""
+    """Creates and fills the tables."""
     server.sql(f"CREATE DATABASE {name}")
     for statement in TABLES:
         server.sql(statement, name)
@@ -66,14 +67,14 @@ def fill(server, name: str) -> None:
 
 @pytest.fixture(scope="module")
 def plain(server, tmp_path_factory):
-    """mariadb-dump's file of those tables."""
+    """Returns mariadb-dump's file of these tables."""
     place = tmp_path_factory.mktemp("plain") / "shop.sql"
     write_dump(server, "shop", place, "--default-character-set=utf8mb4")
     return place
 
 
 def described(server, database: str) -> dict:
-    """Of each table: rows, and a sum over their values."""
+    """Returns for each table its number of rows and a checksum of their values."""
     return {table: (server.value(f"SELECT COUNT(*) FROM {dump.quoted(table)}", database),
                     dump.rows_sum(server, database, table))
             for table in dump.base_tables(server, database)}

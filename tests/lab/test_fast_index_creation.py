@@ -1,5 +1,5 @@
-"""Tests of the experiment with cases 1 to 4: its figures from made-up times, and one tiny real
-trial."""
+"""Tests of the experiment with cases 1 to 4: its figures from made-up times, and tiny real
+trials."""
 
 import made
 from cheetah_lab.model import FAILS, HOLDS, OPEN
@@ -8,7 +8,8 @@ NAME = "fast_index_creation"
 
 
 def case(all_s, key_s, index_s, all_bytes, both_bytes):
-    """The values of one engine in three repeats, each a little slower than the one before."""
+    """Returns the values of one engine in three repeats, each a little slower than the previous
+    one."""
     slower = (1, 1.01, 1.02)
     return {"dump_bytes": [1000] * 3, "all_s": [all_s * by for by in slower],
             "key_s": [key_s * by for by in slower], "index_s": [index_s * by for by in slower],
@@ -16,7 +17,7 @@ def case(all_s, key_s, index_s, all_bytes, both_bytes):
             "key_bytes": [both_bytes] * 3, "both_bytes": [both_bytes] * 3}
 
 
-# InnoDB as the document found it; a Cheetah that is as fast with the dump as it is.
+# InnoDB with the document's values, and a Cheetah that is faster.
 VALUES = {"innodb-dynamic": case(9154, 3552, 1126, 43032, 40400),
           "innodb-8k": case(13735, 4271, 2574, 16284, 14968),
           "cheetah": case(4000, 3500, 500, 13000, 13000),

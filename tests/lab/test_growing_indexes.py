@@ -1,4 +1,4 @@
-"""The experiment with indexes that outgrow memory."""
+"""Tests of the experiment with indexes that outgrow memory."""
 
 import made
 import pytest

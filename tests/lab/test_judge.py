@@ -1,4 +1,4 @@
-"""What is said of a claim, from values that are made up."""
+"""Tests the verdicts on claims from made-up values."""
 
 import pytest
 from cheetah_lab import judge

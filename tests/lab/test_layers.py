@@ -1,4 +1,5 @@
-"""The head of the package names every module, and a module imports from those above it only."""
+"""Tests that the package's docstring lists every module, and that a module imports only from those
+listed above it."""
 
 import ast
 import re
@@ -12,12 +13,12 @@ ORDER = [name for line in cheetah_lab.__doc__.splitlines()
 
 
 def place(name: str) -> int:
-    """How far down a module or folder stands."""
+    """Returns the position of a module or folder in that list."""
     return ORDER.index(name)
 
 
 def imported(file: Path) -> set:
-    """Modules and folders of the package that a file imports, wherever it does."""
+    """Returns the package's modules and folders that a file imports anywhere."""
     inside, found = file.parent != FOLDER, set()
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.ImportFrom) and node.level == (2 if inside else 1):

@@ -1,4 +1,4 @@
-"""The experiment with less memory than the data need, and its arithmetic."""
+"""Tests of the experiment with less memory than the data need, and of its arithmetic."""
 
 import made
 import pytest
@@ -9,7 +9,7 @@ SHARES = (1.0, 0.9, 0.75, 0.5, 0.25)
 
 
 def engine(rate: float, factor: float) -> dict:
-    """Three repeats of curves: reads are `factor` times those of the arithmetic."""
+    """Returns three repeats of curves whose reads are `factor` times those of the arithmetic."""
     reads = {("reads", share): [1000 * (1 - share) * factor * noise for noise in (0.98, 1.0, 1.02)]
              for share in SHARES}
     caches = {("cache", share): [100e6 * share] * 3 for share in SHARES}
@@ -49,7 +49,7 @@ def test_rates_are_compared_where_the_page_cache_does_not_hold_the_rest():
 
 
 def test_nothing_is_decided_where_everything_does_not_fit():
-    """A run that is too small: InnoDB reads, whatever its cache."""
+    """In a run that is too small, InnoDB reads pages whatever its cache size."""
     values = engine(10_000, 1.1)
     values["reads", 1.0] = [700.0] * 3
     found = made.results({"innodb-dynamic": values, "cheetah": engine(20_000, 0.5)})

@@ -1,5 +1,5 @@
-"""The memory of servers: that a limit counts, what is held, and what is said when there is too
-little."""
+"""Tests the memory of servers: the limit is effective, the page cache is held, and a lack of memory
+is reported."""
 
 import itertools
 import os
@@ -17,7 +17,7 @@ from cheetah_tools.say import Failure
 from labs import needs_server, until
 
 CACHE_BYTES = 8 << 20
-# so that data use the page cache, too
+# options that send data through the page cache
 THROUGH_PAGE_CACHE = {
     "innodb-dynamic": {"innodb_flush_method": "fsync"},
     "cheetah": {"cheetah_data_file_buffering": "ON"},
@@ -35,7 +35,8 @@ needs_group = pytest.mark.skipif(not GROUP,
 @needs_group
 @pytest.mark.parametrize("engine", ["innodb-dynamic", "cheetah", "myrocks"])
 def test_the_page_cache_of_a_held_server_stays_small(tmp_path, engine):
-    """Much more is written and read than may stay; the server lives, and may have more later."""
+    """Far more is written and read than the page cache may keep; the server survives, and the limit
+    ends afterwards."""
     made = trial.Trial(engines.ALL[engine], Scale(), 0, True, tmp_path)
     try:
         with made.server(CACHE_BYTES, **THROUGH_PAGE_CACHE.get(engine, {})) as server:
@@ -46,7 +47,7 @@ def test_the_page_cache_of_a_held_server_stays_small(tmp_path, engine):
             fill(server, 0, ROWS)
             loose = group.file_bytes()
             with made.held(server, "made", "rows"):
-                # Dirty pages go with a later cut.
+                # A page cut while it is dirty leaves the cache only with a later cut.
                 until(lambda: group.file_bytes() < loose, "a first cut of the page cache")
                 for first in range(ROWS, 2 * ROWS, 100):
                     fill(server, first, 100)
@@ -61,14 +62,14 @@ def test_the_page_cache_of_a_held_server_stays_small(tmp_path, engine):
         pytest.skip(str(refused))
     held, = made.held_phases
     assert made.limited and held["phase"] == "rows" and held["cache"] == CACHE_BYTES
-    # Seen before each cut, and what is being written cannot go before it is.
+    # The size is measured before each cut, and pages being written cannot leave the cache.
     assert (held["page_cache"] < 2 * trial.PAGE_CACHE_BYTES
             and held["page_cache"] <= held["page_cache_most"]), held
     assert held["on_disk"] > held["cache"] + held["page_cache"] and held["own"] > CACHE_BYTES
 
 
 def fill(server, first: int, rows: int) -> None:
-    """Eight kilobytes a row that do not compress."""
+    """Inserts rows of eight kilobytes that do not compress."""
     for at in range(first, first + rows, 500):
         last = min(at + 500, first + rows) - 1
         server.sql(f"INSERT INTO made.t WITH RECURSIVE n (i) AS (SELECT {at} "
@@ -80,7 +81,7 @@ def fill(server, first: int, rows: int) -> None:
 
 @needs_group
 def test_a_limit_that_is_too_low_is_refused():
-    """Before the kernel kills for it."""
+    """The limit is refused before the kernel kills the process because of it."""
     group = cgroup.make(64 << 20)
     process = subprocess.Popen(
         [sys.executable, "-c",
@@ -99,7 +100,7 @@ def test_a_limit_that_is_too_low_is_refused():
 
 @needs_group
 def test_who_is_killed_for_want_of_memory_is_counted():
-    """A trial fails with that, not with a lost connection."""
+    """A trial then fails with that reason, not with a lost connection."""
     group = cgroup.make(32 << 20)
     try:
         done = subprocess.run(
@@ -113,7 +114,7 @@ def test_who_is_killed_for_want_of_memory_is_counted():
 
 
 def test_files_that_do_not_come_to_rest_are_told(tmp_path, monkeypatch):
-    """Files that grow for ever: the size is taken, and the page has a remark on it."""
+    """If files grow forever, their size is measured anyway, and the page has a remark about it."""
     monkeypatch.setattr(trial, "REST_SECONDS_MAX", 0)
     made, sizes = (trial.Trial(engines.ALL["innodb-dynamic"], Scale(), 1, True, tmp_path),
                    itertools.count(1000))
@@ -123,14 +124,14 @@ def test_files_that_do_not_come_to_rest_are_told(tmp_path, monkeypatch):
 
 
 def test_the_page_says_in_how_many_trials_memory_was_limited():
-    """From the trials, not from what the machine could do."""
+    """The page derives this from the trials, not from the machine's capabilities."""
     assert page.memory({"yes": 0, "no": 4}).startswith("not limited")
     assert ("in all trials" in page.memory({"yes": 4, "no": 0})
             and "in 3 of 4 trials" in page.memory({"yes": 3, "no": 1}))
 
 
 def test_memory_and_data_are_a_table():
-    """A row for each engine and phase; nothing of experiments that held none."""
+    """The table has a row for each engine and phase, and nothing for experiments that held none."""
     held = {"phase": "rows", "on_disk": 50e6, "cache": 8e6, "page_cache": 17e6,
             "page_cache_most": 20e6, "own": 90e6}
     trials = ([{"engine": "cheetah", "repeat": repeat, "values": [], "held": [held]}

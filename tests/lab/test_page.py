@@ -1,4 +1,4 @@
-"""The page of a run: what it says, and how a browser shows it."""
+"""Tests the page of a run: its contents, and how a browser shows it."""
 
 import json
 import random
@@ -28,7 +28,7 @@ RUN = {
 
 
 class Curves(Experiment):
-    """Plots of both kinds, with words hard to escape, and numbers that must not be shown."""
+    """Plots of both kinds, with text that needs escaping, and numbers that must not be shown."""
 
     measures = [Measure("tps", "transactions", "1/s"), Measure("size", "size", "bytes"),
                 Measure("once", "measured once", "s")]
@@ -71,7 +71,7 @@ class Curves(Experiment):
 
 
 def section() -> Section:
-    """The experiment with made-up values."""
+    """Returns the experiment with made-up values."""
     about = {"title": "Curves & <bars>", "question": "Is 1 < 2?",
              "method": "By <looking> & counting.", "quotes": ["\"a\" < b & c"],
              "claims": {"x": "It is <smaller>"}, "document": "S0"}
@@ -124,7 +124,7 @@ def test_a_browser_shows_the_tables(driver, place):
 
 
 def test_what_a_page_must_not_be_is_noticed(driver, place, tmp_path):
-    """The check finds a plot that lacks a series or a label, and a request to the outside."""
+    """The check reports a plot that lacks a series or a label, and an external request."""
     text = place.read_text()
     (tmp_path / "report.json").write_text((place.parent / "report.json").read_text())
     for broken, why in ((text.replace('curves-tps--series-myrocks"', 'gone"'), "series-myrocks"),
@@ -205,7 +205,7 @@ def test_a_short_logarithmic_axis_has_names_too(values, names):
 
 
 def test_the_command_says_all_that_was_asked_and_no_more():
-    """What was not named is not in it, though the run has it."""
+    """The command does not repeat settings of the run that the user did not name."""
     asked = {"full": True, "factor": 2.0, "repeats": 5, "experiments": ["a", "b", "c"],
              "engines": ["cheetah", "myrocks"]}
     assert (page.command(asked, {"experiments": ["a", "b"], "engines": ["cheetah"], "run": "one"})

@@ -1,4 +1,4 @@
-"""The experiment with kinds of primary keys."""
+"""Tests of the experiment with kinds of primary keys."""
 
 import random
 import re
@@ -11,7 +11,7 @@ NAME = "primary_keys"
 
 
 def engine(guid: float, none: float) -> dict:
-    """Three repeats; times of a GUID and of no key, by those of a sequence."""
+    """Returns three repeats; `guid` and `none` are the times relative to those of a sequence."""
     noise = (0.99, 1.0, 1.01)
     found = {"cache": [12 << 20] * 3}
     for kind, factor in (("sequence", 1), ("guid", guid), ("none", none)):

@@ -1,4 +1,4 @@
-"""The rows of the insert benchmark."""
+"""Tests of the rows of the insert benchmark."""
 
 import re
 from contextlib import closing

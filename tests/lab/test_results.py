@@ -1,11 +1,11 @@
-"""Values of several engines belong together repeat by repeat, also when an engine lacks one."""
+"""Tests that values of several engines are paired by repeat, even if an engine lacks a repeat."""
 
 from cheetah_lab.engines import ALL
 from cheetah_lab.results import Found
 
 
 def found(values: dict) -> Found:
-    """engine -> {repeat: bytes}."""
+    """Returns results from `values`: engine -> {repeat: bytes}."""
     return Found([{"engine": engine, "repeat": repeat, "values": [["bytes", value, None]]}
                   for engine, by_repeat in values.items()
                   for repeat, value in by_repeat.items()], ALL)

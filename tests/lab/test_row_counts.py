@@ -1,4 +1,4 @@
-"""The experiment with three ways to count the rows of a table."""
+"""Tests of the experiment with three ways to count the rows of a table."""
 
 import made
 import pytest

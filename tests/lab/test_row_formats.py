@@ -1,5 +1,5 @@
-"""Tests of the experiment with row formats: figures and verdicts from made-up values, and one tiny
-real trial."""
+"""Tests of the experiment with row formats: figures and verdicts from made-up values, and tiny real
+trials."""
 
 import made
 from cheetah_lab.model import FAILS, HOLDS, OPEN
@@ -10,7 +10,7 @@ COUNTS = (1, 16, 128)
 
 
 def form(load_s, size, status, compressions=0, succeeded=0, cached=(), overflow=()):
-    """The values of one format in three repeats."""
+    """Returns the values of one format in three repeats."""
     values = {"load_rows": [60_000] * 3, "rows": [240_000] * 3,
               "load_s": [load_s * by for by in SLOWER], "bytes": [size] * 3,
               "data_length": [status] * 3, "index_length": [0] * 3, "status_bytes": [status] * 3}
@@ -26,7 +26,7 @@ def form(load_s, size, status, compressions=0, succeeded=0, cached=(), overflow=
     return values
 
 
-# InnoDB as the document found it; what its pictures say of throughput; a Cheetah that keeps its
+# InnoDB with the document's values and the throughput in its charts, and a Cheetah that fulfils its
 # claims.
 VALUES = {
     "innodb-compact": form(1698, 2300, 2384),
@@ -42,7 +42,7 @@ VALUES = {
 
 
 def near(values, wanted):
-    """Three repeats, all of them what was wanted."""
+    """Returns whether there are three repeats, each with the wanted value."""
     return len(values) == 3 and all(abs(value - wanted) < 1e-6 for value in values)
 
 
@@ -75,7 +75,8 @@ def test_the_documents_own_values_keep_its_claims():
 
 
 def test_sizes_of_small_tables_decide_nothing():
-    """Their files have more room beside the table than in it; times and counts are told."""
+    """The files of a small table have more free space than data, so their sizes decide nothing;
+    times and counts are still shown."""
     values = {engine: {**measures, "rows": [24_000] * 3} for engine, measures in VALUES.items()}
     outcomes = made.outcomes(made.results(values), NAME)
     assert ([claim for claim, outcome in outcomes.items()

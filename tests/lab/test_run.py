@@ -1,5 +1,5 @@
-"""Tests of runs: their order, what is kept when they are stopped or killed, and what they say of
-what cannot be run."""
+"""Tests of runs: the order of trials, what remains after a stop or a kill, and how a run reports
+what it cannot do."""
 
 import io
 import json
@@ -31,13 +31,14 @@ def lab(tmp_path) -> Lab:
 
 @pytest.fixture
 def inside(lab, monkeypatch) -> Lab:
-    """The same for runs within this process."""
+    """The lab, for runs within this process."""
     monkeypatch.setattr(experiments, "FOLDER", lab.experiments)
     return lab
 
 
 def execute(lab: Lab, keys: list, repeats: int = 2) -> tuple:
-    """All experiments of a lab within this process: the run, and how many trials failed."""
+    """Runs all experiments of a lab within this process; returns the run and the number of failed
+    trials."""
     chosen, scale = experiments.load(), Scale(0.02, repeats=repeats)
     found = run.find(lab.runs, run.describe(chosen, keys, scale), "", False)
     return found, run.execute(found, chosen, keys, scale)
@@ -82,7 +83,7 @@ def test_a_run_that_was_killed_goes_on_where_it_was(lab):
 
 
 def test_what_a_user_may_not_expect_is_said_before(lab, capsys):
-    """One repeat makes no page; a document's own engines take part."""
+    """A run with one repeat makes no page, and an experiment may add engines of its document."""
     lab.write("counts", COUNT)
     status, output = lab.run(repeats=1)
     assert status == 0 and output.index("there will be no page") < output.index("measured"), output
@@ -138,7 +139,7 @@ def test_what_a_killed_run_left_goes_with_the_next(lab):
 
 
 def left_of(pid: int) -> list:
-    """What a run with this process id has outside of its own folder."""
+    """Returns what a run with this process ID has left outside its own folder."""
     return [*VAR.glob(f"tmp/lab-{pid}"), *Path(tempfile.gettempdir()).glob(f"cheetah-lab-{pid}-*"),
             *cgroup.ROOT.glob(f"cheetah-{pid}-*"),
             *(cgroup.ROOT / "memory").glob(f"cheetah-{pid}-*")]
@@ -261,7 +262,7 @@ def test_a_plugin_that_is_replaced_ends_the_run_and_the_trial_of_two_plugins_is_
                 f'    fresh.write_text("{words}")\n'
                 f'    fresh.rename("{plugin}")\n')
     inside.write("counts", replaced + COUNT)
-    if words == "the plugin":   # built again, the same
+    if words == "the plugin":   # rebuilt without a change
         execute(inside, ["cheetah"], repeats=3)
     else:
         with pytest.raises(Failure, match=r"was replaced while the run .* was going on .* its 1 "
@@ -280,8 +281,8 @@ def test_an_experiment_that_is_not_there_is_named(lab):
 
 
 def test_the_time_left_is_learnt_from_the_trials():
-    """experiment.toml says 10 s, or 2 s of engines that were not asked for, and each has a second
-    for its server; the machine is half as fast."""
+    """experiment.toml declares 10 s per trial (2 s for engines that the user did not choose), and
+    each trial adds a second for its server. The measured times are twice as long."""
     one = Experiment("one", ABOUT)
     planned = [run.Planned(one, key, 0, key == "cheetah") for key in ("cheetah", "innodb-4k")]
     said = io.StringIO()

@@ -1,4 +1,4 @@
-"""sysbench's rows and reports, as the lab uses them."""
+"""Tests of sysbench's rows and reports, as the lab uses them."""
 
 import collections
 import os
@@ -73,7 +73,7 @@ def test_options_say_rate_and_warm_up_only_where_there_are_any():
 
 @pytest.fixture
 def inputs(tmp_path, monkeypatch):
-    """A folder for rows, of this test alone."""
+    """A folder for the rows of this test alone."""
     monkeypatch.setattr(sysbench, "FOLDER", tmp_path)
     return tmp_path
 
@@ -105,7 +105,7 @@ def test_rows_are_the_same_each_time_and_of_the_style(inputs, texts):
 
 
 def test_skewed_keys_are_few_and_scattered():
-    """Of a thousand rows, two dozen are read half of the time, and are not beside one another."""
+    """Half of the reads go to a few dozen of a thousand rows, and these rows are not adjacent."""
     done = subprocess.run([str(sysbench.PROGRAM), str(sysbench.SCATTERED), "--table-size=1000",
                            "--rand-seed=1", "draw"], capture_output=True, text=True, check=True,
                           env={**sysbench.environment(), "CHEETAH_WORKLOAD": "oltp_point_select"})

@@ -1,5 +1,5 @@
-"""Tests of the texts for the Wikipedia experiment: from a dump of articles, and from an archive of
-text files."""
+"""Tests of the texts for the Wikipedia experiment, taken from a dump of articles or from an archive
+of text files."""
 
 import io
 import shutil
@@ -29,7 +29,7 @@ ROWS = [b"(1,'Anarchism\\n\\nis, (said\\');','utf-8')", b"(2,'Caf\xc3\xa9','utf-
 
 
 def compressed(folder, content):
-    """A dump beside the project, as the shared data set is."""
+    """Returns a compressed dump, stored like the shared data set."""
     tool = shutil.which("zstd") or str(SERVER / "usr/bin/zstd")
     if not shutil.which(tool):
         pytest.skip("no zstd on this machine")
@@ -40,7 +40,7 @@ def compressed(folder, content):
 
 
 def archive(folder, files):
-    """An archive as the source package has it."""
+    """Returns an archive in the form of the source package."""
     place = folder / "source.tar.gz"
     with tarfile.open(place, "w:gz") as out:
         for name, content in files.items():

@@ -1,4 +1,4 @@
-"""The experiment with response times at a fixed rate."""
+"""Tests of the experiment with response times at a fixed rate."""
 
 import made
 import pytest
@@ -9,7 +9,7 @@ NAME = "transactions"
 
 
 def engine(middle: float, worst: float) -> dict:
-    """Three repeats of two seconds."""
+    """Returns three repeats of two seconds each."""
     return {("p99", 1): [middle] * 3, ("p99", 2): [worst] * 3, "middle": [middle] * 3,
             "worst": [worst, worst * 1.01, worst * 0.99], "slow seconds": [int(worst > 100)] * 3,
             **{(f"{field} oltp_read_write", count): [value, value * 1.01, value]

@@ -1,5 +1,5 @@
-"""Tests of the experiment with Wikipedia's texts: its figures from made-up values, and one tiny
-real trial."""
+"""Tests of the experiment with Wikipedia's texts: figures from made-up values, and tiny real
+trials."""
 
 import made
 import pytest
@@ -13,8 +13,8 @@ GB = 1_000_000_000
 
 
 def table(seconds, size, insert=0.9, durable=1.0):
-    """The values of one engine in three repeats. `insert`: the statement's share; `durable`: how
-    much longer without the settings."""
+    """Returns the values of one engine in three repeats. `insert` is the statement's share of the
+    time; `durable` is the time without the settings divided by the time with them."""
     slower = (1, 1.01, 1.02)
     return {"source_bytes": [63 * GB] * 3, "source_table_bytes": [63_472_402_432] * 3,
             "bytes": [size] * 3, "settings_s": [seconds * by for by in slower],
@@ -23,7 +23,7 @@ def table(seconds, size, insert=0.9, durable=1.0):
             "durable_insert_s": [seconds * by * durable * insert for by in slower]}
 
 
-# InnoDB as the document found it.
+# InnoDB with the document's values.
 VALUES = {"innodb-dynamic": table(37461, 53_741_617_152, insert=0.8),
           "innodb-16k": table(33764, 38_176_555_008), "innodb-8k": table(35116, 21_768_437_760),
           "innodb-4k": table(38529, 20_858_273_792), "cheetah": table(30000, 15 * GB),

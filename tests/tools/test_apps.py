@@ -1,4 +1,5 @@
-"""Parts of `make apps` that need no server: how packages are unpacked, what a skip says."""
+"""Tests the parts of `make apps` that need no server: unpacking packages, and the reason for a
+skip."""
 
 import os
 import sys
@@ -11,7 +12,7 @@ from cheetah_tools.say import Failure
 
 @pytest.fixture
 def fetched(monkeypatch, tmp_path):
-    """The module of tests/apps, whose folder is a temporary one."""
+    """The module of tests/apps with a temporary folder."""
     monkeypatch.syspath_prepend(str(PROJECT / "tests/apps"))
     import fetched as module
     monkeypatch.setattr(module, "PLACE", tmp_path / "apps")

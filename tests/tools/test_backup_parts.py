@@ -1,4 +1,4 @@
-"""What cheetah-backup thinks, without a server."""
+"""Tests the decisions of cheetah-backup without a server."""
 
 import errno
 import json
@@ -21,7 +21,7 @@ MANIFEST = ("cheetah snapshot 1\ndatabase 07\nepoch 3\nlog 1 2\nwithdrawn 0\nnot
 
 @pytest.fixture
 def made(tmp_path):
-    """A backup of two files, in a folder."""
+    """A backup of two files in a folder."""
     source = tmp_path / "source"
     source.mkdir()
     target = copying.Folder(tmp_path / "backup")
@@ -90,22 +90,24 @@ def test_a_snapshot_that_is_not_of_this_run_is_refused(tmp_path):
 
 
 class Watch:
-    """Takes files of a snapshot, as the target of a backup and as a data folder, and notes what is
-    left of the snapshot each time."""
+    """A fake target of a backup, and a fake data folder. It records which files of the snapshot
+    remain each time it takes a file."""
 
     def __init__(self, folder, snapshot_folder):
         self.folder, self.snapshot, self.left, self.shared_bytes = folder, snapshot_folder, [], 0
 
     def take(self, *_):
-        """One file."""
+        """Takes one file."""
         places = sorted(place for place in self.snapshot.rglob("*") if place.is_file())
         self.left.append([str(place.relative_to(self.snapshot)) for place in places])
         return "digest"
 
 
 def test_each_file_of_a_snapshot_goes_as_soon_as_it_is_taken(tmp_path):
-    """Otherwise all that the server lets go of stays on the disk until the last byte is copied. A
-    start of the server removes what a kill leaves, if CONTROL and MANIFEST are gone."""
+    """Each file is deleted as soon as it is taken. Otherwise the space of all files that the server
+    has released would stay in use until the last byte is copied. If a kill interrupts this, the
+    next start of the server removes the remaining files, because CONTROL and MANIFEST no longer
+    exist."""
     options = parser().parse_args(["full", "there"])
     for take in (lambda folder, found, watch: make.Making(options, tmp_path, watch).take_engine(
             folder, found, None), lambda *words: clone.take_engine(options, *words)):
@@ -121,7 +123,8 @@ def test_each_file_of_a_snapshot_goes_as_soon_as_it_is_taken(tmp_path):
 
 
 def take_all(root, base):
-    """A backup of a snapshot with one file of each kind; where it is, and its record."""
+    """Makes a backup of a snapshot with one file of each kind; returns its folder and its
+    record."""
     folder, target = root / "snapshot", copying.Folder(root)
     paths = ["seg/1.seg", "chg/3.chg", "map-1.base", "map-1.log", "wal/000000000001.log", "CONTROL"]
     for path in (*paths, "MANIFEST"):
@@ -133,7 +136,7 @@ def take_all(root, base):
 
 
 def test_only_files_that_nobody_writes_to_are_links_into_the_backup_before(tmp_path):
-    """A server, or cheetah-cli, that is run in the folder of a backup writes to the others."""
+    """A server or cheetah-cli that runs in the folder of a backup writes to the other files."""
     before, record_before = take_all(tmp_path / "before", None)
     after, _ = take_all(tmp_path / "after", make.Base(tmp_path / "before", record_before))
     links = {str(place.relative_to(after)) for place in after.rglob("*") if place.is_file()
@@ -142,7 +145,7 @@ def test_only_files_that_nobody_writes_to_are_links_into_the_backup_before(tmp_p
 
 
 def test_a_snapshot_of_a_moment_with_prepared_transactions_is_refused():
-    """InnoDB has them still, and then a server does not start."""
+    """InnoDB still has these transactions, so a server would not start from the backup."""
     make.check_withdrawn(snapshot.parse(MANIFEST, "MANIFEST"))
     with pytest.raises(Failure, match="3 transactions were prepared"):
         make.check_withdrawn(snapshot.parse(MANIFEST.replace("withdrawn 0", "withdrawn 3"),
@@ -219,7 +222,7 @@ def test_little_of_a_copy_waits_for_the_disk_at_any_time(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("code, steps", [(0, 3), (errno.EIO, 1), (errno.ENOSYS, 1)])
 def test_an_error_of_the_disk_is_told_by_the_step_that_meets_it(tmp_path, monkeypatch, code, steps):
-    """The sync that follows would not tell it again."""
+    """The error is reported at that step, because the final sync would not report it again."""
     firsts = []
 
     def step(_handle, first, _count, _flags):
@@ -241,7 +244,7 @@ def test_an_error_of_the_disk_is_told_by_the_step_that_meets_it(tmp_path, monkey
 
 @pytest.fixture
 def synced(monkeypatch):
-    """The numbers of all files and folders that have been synced."""
+    """The inode numbers of all files and folders that were synced."""
     numbers, sync = set(), os.fsync
 
     def noted(handle):
@@ -252,7 +255,7 @@ def synced(monkeypatch):
 
 
 def write_rest(folder) -> list:
-    """Files such as mariadb-backup leaves, which syncs none of them; their places."""
+    """Writes unsynced files like those of mariadb-backup; returns their paths."""
     places = [folder / name for name in ("ibdata1", "d/t.ibd", "d/t.frm")]
     (folder / "d").mkdir(parents=True)
     for place in places:
@@ -299,7 +302,7 @@ def test_of_two_positions_each_domain_has_the_later_gtid():
 
 
 def test_files_are_moved_where_nobody_else_has_them(tmp_path):
-    """A file with a second name stays the server's when copies are wanted."""
+    """A file with a second hard link stays with the server if copies are requested."""
     for copies in (False, True):
         source, target = tmp_path / f"source-{copies}", tmp_path / f"target-{copies}"
         source.mkdir()
@@ -330,7 +333,7 @@ def test_statements_of_a_clone_are_sql_whatever_the_names():
     assert "MASTER_PORT" not in clone.how_to_go_on(["db1", "0"], "")
 
 
-# Says what mariadb-backup says where it stops its thread, and last how long its last words took.
+# Prints what mariadb-backup prints when it stops its thread, then how long its last lines took.
 SPEAKER = """
 import array, fcntl, os, resource, termios, time
 def say(words):

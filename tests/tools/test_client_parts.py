@@ -1,4 +1,4 @@
-"""What cheetah-migrate and cheetah-backup share, without a server."""
+"""Tests the parts shared by cheetah-migrate and cheetah-backup, without a server."""
 
 import argparse
 import re

@@ -1,8 +1,8 @@
-"""The crates that we build with may be linked, by the list of deny.toml; and `cheetah` and
+"""Tests that deny.toml allows every crate that we link, and tests the packages of `cheetah` and
 `cheetah-io` as a registry would get them.
 
-cargo-deny reads the list, too, where it is installed. Building it takes three minutes of a
-processor, so nothing installs it here.
+If cargo-deny is installed, it checks deny.toml too. Building cargo-deny takes three minutes of
+processor time, so the tests do not install it.
 """
 
 import json
@@ -17,21 +17,22 @@ from pathlib import Path
 import pytest
 from cheetah_tools.paths import PROJECT, TARGET
 
-REFUSED = 4          # how it ends when a licence is refused
+REFUSED = 4          # cargo-deny's exit status when it refuses a licence
 LICENSES = tomllib.loads((PROJECT / "deny.toml").read_text())["licenses"]
 ALLOWED = set(LICENSES["allow"])
-# By crate: what tests alone are built with.
+# Additional licences by crate, for crates that only the tests use.
 EXCEPTIONS = {one["crate"]: set(one["allow"]) for one in LICENSES["exceptions"]}
 OWN_ENGINE = "MIT OR Apache-2.0"
 CRATES = ("cheetah-io", "cheetah")
 PACKED_BYTES_MAX = 2 << 20
-# As in the workspace, so that dependencies that are compiled already are used again.
+# The workspace's profile, so that compiled dependencies can be reused.
 PROFILE = {"CARGO_PROFILE_DEV_OPT_LEVEL": "1", "CARGO_PROFILE_DEV_DEBUG": "line-tables-only"}
 
 
 @pytest.fixture(scope="module")
 def deny():
-    """Runs cargo-deny's checks on a manifest, and returns the finished process."""
+    """Returns a function that runs cargo-deny's checks on a manifest and returns the finished
+    process."""
     program = installed()
     if not program:
         pytest.skip("cargo-deny is not installed")
@@ -43,18 +44,19 @@ def deny():
 
 
 def installed() -> str | None:
-    """The machine's cargo-deny."""
+    """Returns the path of the machine's cargo-deny."""
     places = [os.environ["PATH"], str(cargo_home() / "bin")]
     return shutil.which("cargo-deny", path=os.pathsep.join(places))
 
 
 def cargo_home() -> Path:
-    """Where cargo installs programs."""
+    """Returns the folder in which cargo installs programs."""
     return Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo")
 
 
 def test_every_crate_may_be_linked(deny):
-    """Licences, wildcard versions and sources; not advisories: their list needs a network."""
+    """Checks licences, wildcard versions and sources. Advisories are not checked, because their
+    list requires a network."""
     done = deny(PROJECT / "Cargo.toml", "licenses", "bans", "sources")
     assert done.returncode == 0, done.stderr
 
@@ -75,7 +77,7 @@ def test_apache_alone_is_refused_and_a_choice_with_mit_is_not(deny, tmp_path, li
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory):
-    """Both packages, unpacked: crate -> folder."""
+    """The folder of each crate's unpacked package."""
     place = tmp_path_factory.mktemp("packages")
     words = ["cargo", "package", "--quiet", "--offline", "--no-verify", "--allow-dirty"]
     words += [word for crate in CRATES for word in ("--package", crate)]
@@ -92,7 +94,7 @@ def packages(tmp_path_factory):
 
 
 def run(words: list, **settings: str) -> None:
-    """Run a command of cargo in the project."""
+    """Runs a cargo command in the project."""
     done = subprocess.run(words, cwd=PROJECT, env={**os.environ, **settings}, text=True,
                           capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -110,14 +112,14 @@ def test_a_package_says_what_it_is_and_has_its_sources_and_licences(packages, cr
     source = PROJECT / "crates" / crate / "src"
     assert ({path.relative_to(source) for path in source.rglob("*.rs")}
             == {path.relative_to(folder / "src") for path in (folder / "src").rglob("*.rs")})
-    # A registry has no paths: whatever is needed has a version.
+    # A registry has no paths, so every dependency needs a version.
     for kind in ("dependencies", "dev-dependencies"):
         for name, wanted in manifest.get(kind, {}).items():
             assert "version" in wanted and "path" not in wanted, name
 
 
 def test_the_packages_compile(packages):
-    """The library and its examples, with the other package in place of the registry's."""
+    """Checks the library and its examples, with the other package in place of the registry's."""
     patch = f'patch.crates-io.cheetah-io.path="{packages["cheetah-io"]}"'
     run(["cargo", "check", "--quiet", "--offline", "--lib", "--examples", "--config", patch,
          "--manifest-path", str(packages["cheetah"] / "Cargo.toml")],
@@ -125,7 +127,8 @@ def test_the_packages_compile(packages):
 
 
 def test_every_crate_has_a_licence_of_the_list():
-    """Those of others by the allow list; our own have the engine's licence."""
+    """Other crates' licences must be on the allow list; our own crates must have the engine's
+    licence."""
     done = subprocess.run(["cargo", "metadata", "--format-version=1", "--locked"], cwd=PROJECT,
                           text=True, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -146,8 +149,8 @@ def test_the_list_refuses_apache_alone_and_allows_a_choice_with_mit():
 
 
 def allowed(expression: str) -> bool:
-    """Whether an SPDX expression can be met from the allow list: each licence becomes whether it is
-    on it, and OR and AND are Python's."""
+    """Returns whether the allow list satisfies an SPDX expression: each licence is replaced with
+    whether it is on the list, and Python evaluates OR and AND."""
     words = re.sub(r"[^\s()]+(?: WITH [^\s()]+)?",
                    lambda word: {"OR": "or", "AND": "and"}.get(word[0], str(word[0] in ALLOWED)),
                    expression.replace("/", " OR "))

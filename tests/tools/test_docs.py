@@ -1,5 +1,5 @@
-"""The project's Markdown: links lead somewhere, lines are short, tables have no paragraphs.
-Lines of Python are as short."""
+"""Checks the project's Markdown: links have targets, lines are short, and table cells are short.
+Also checks the line length of Python files."""
 
 import os
 import re
@@ -19,25 +19,25 @@ OF_THE_SERVER = {"handler.cc", "log.h", "sql_class.h", "vector_mhnsw.cc"}
 
 
 def files(folder: Path, suffixes: tuple):
-    """All files below a folder of the project, but for what was built or downloaded."""
+    """Yields all files below a folder, except built and downloaded ones."""
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name not in WITHOUT]
         yield from (Path(place, name) for name in names if name.endswith(suffixes))
 
 
 def documents() -> list:
-    """All Markdown of the project, as paths below it."""
+    """Returns all Markdown files of the project, as relative paths."""
     return sorted(str(path.relative_to(PROJECT)) for path in files(PROJECT, (".md",)))
 
 
 def prose(text: str) -> str:
-    """The text without code: fenced blocks and code spans."""
+    """Returns the text without code, that is without fenced blocks and code spans."""
     text = re.sub(r"^ *```.*?^ *```", "", text, flags=re.S | re.M)
     return re.sub(r"`[^`\n]*`", "``", text)
 
 
 def anchors(path: Path) -> set:
-    """The anchors of a document's headings, as GitHub makes them."""
+    """Returns the anchors that GitHub creates for a document's headings."""
     text = re.sub(r"^ *```.*?^ *```", "", path.read_text(), flags=re.S | re.M)
     found = set()
     for title in re.findall(r"^#+ +(.*?) *$", text, flags=re.M):
@@ -51,8 +51,8 @@ def anchors(path: Path) -> set:
 
 
 def links(path: Path, root: Path, is_right=Path.exists) -> list:
-    """Each link of a document to a heading, or to a place below `root` that `is_right`, and what is
-    wrong with it."""
+    """Returns (target, error) for each relative link of a document. The target must be below `root`
+    and satisfy `is_right`, and its heading, if named, must exist."""
     found = []
     for target in LINK.findall(prose(path.read_text())):
         if re.match(r"[a-z]+:", target):
@@ -78,7 +78,7 @@ def test_lines_are_short_and_cells_hold_no_paragraphs(name):
     wrong, fenced = [], False
     for number, line in enumerate((PROJECT / name).read_text().splitlines(), 1):
         fenced ^= line.lstrip().startswith("```")
-        is_free = fenced or line.startswith(("    ", "!["))    # code, and pictures
+        is_free = fenced or line.startswith(("    ", "!["))    # code blocks and pictures
         if not fenced and line.startswith("|"):
             cells = re.split(r"(?<!\\)\|", line)
             if max(len(cell.strip()) for cell in cells) > CELL_MAX:
@@ -108,7 +108,7 @@ def test_documents_that_the_code_names_exist():
 
 
 def test_sources_that_documents_name_exist():
-    """By the end of their path; decisions tell of what was there then."""
+    """Matches the end of a path. Decision records describe past states, so they are not checked."""
     folders = ("crates", "plugin", "tools", "lab", "tests", "fuzz")
     there = {str(path) for folder in folders for path in (PROJECT / folder).rglob("*")
              if path.name.endswith(SOURCES)}

@@ -1,4 +1,5 @@
-"""Tests of the virtual environment: when it is made, that half of one never stays, what is said."""
+"""Tests of the virtual environment: when it is created, that a partial one never remains, and which
+messages appear."""
 
 import fcntl
 import os
@@ -11,7 +12,7 @@ from cheetah_tools.say import Failure
 
 @pytest.fixture
 def made(tmp_path, monkeypatch) -> list:
-    """Locks and an environment in a temporary folder; the commands that would have been run."""
+    """Locks and an environment in a temporary folder; the commands that would have run."""
     commands = []
 
     def call(words, _complaint, _environment=None):

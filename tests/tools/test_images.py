@@ -1,4 +1,5 @@
-"""The ledger of `make crash IMAGES=n`: where it goes on, when it stops, what it says."""
+"""Tests the ledger of `make crash IMAGES=n`: where a run continues, when it stops, and what it
+reports."""
 
 import pytest
 from cheetah_tools import images
@@ -9,25 +10,26 @@ GOOD = "5000 crash images at 900 moments of {} workloads from seed {} in 9 s: al
 
 
 class Simulation:
-    """Each chunk has a thousand images; those in `bad` fail."""
+    """A fake simulation: each chunk has a thousand images, and the chunks in `bad` fail."""
 
     def __init__(self, bad=()):
         self.bad, self.explored, self.stopped = bad, [], False
 
     def explore(self, no: int) -> tuple:
-        """One chunk."""
+        """Explores one chunk."""
         self.explored.append(no)
         if no in self.bad:
             return None, f"FAILED from seed {no * CHUNK + 1}"
         return 1000, ""
 
     def stop(self) -> None:
-        """Note it."""
+        """Records the stop."""
         self.stopped = True
 
 
 def run(path, wanted: int, bad=(), jobs: int = 1, commit: str = "abc1234") -> tuple:
-    """One command; its exit status, the chunks that it has run, and the images in all."""
+    """Runs one command; returns its exit status, the chunks it explored, and the total number of
+    images."""
     simulation = Simulation(bad)
     with images.Ledger(path) as ledger:
         status = images.run(ledger, commit, wanted, jobs, simulation)

@@ -1,4 +1,4 @@
-"""What cheetah-migrate thinks, without a server."""
+"""Tests the decisions of cheetah-migrate without a server."""
 
 import pytest
 from cheetah_client.connection import ServerError
@@ -13,7 +13,7 @@ A, B, C, D = (Place("d", table) for table in "abcd")
 
 
 def constraint(child: Place, parent: Place, label: str = "k") -> Constraint:
-    """A constraint of one column."""
+    """Returns a constraint on one column."""
     return Constraint(child, label, ("x",), parent, ("id",), "RESTRICT", "RESTRICT")
 
 
@@ -86,7 +86,8 @@ def test_definitions_that_differ_by_their_engine_alone_are_equal():
 
 
 def test_the_estimate_of_innodbs_files_holds_for_small_tables_too():
-    """Bytes of pages, indexes, and the bytes of the file that InnoDB 10.11.18 made of them."""
+    """Each row has the bytes of pages, the number of indexes, and the size of InnoDB 10.11.18's
+    file."""
     for bytes_of_pages, indexes, file_bytes in (
             (49152, 3, 114688), (180224, 2, 212992), (622592, 1, 2097152), (5521408, 2, 9437184),
             (11517952, 3, 15728640), (21610496, 1, 26214400), (43859968, 2, 54525952)):
@@ -135,13 +136,13 @@ def test_help_says_what_each_command_does(capsys):
 
 
 class Remote:
-    """A server on another machine, with or without the plugin DISKS."""
+    """A fake server on another machine, with or without the plugin DISKS."""
 
     def __init__(self, disks):
         self.disks = disks
 
     def run(self, statement: str) -> list:
-        """What `estimate.free_bytes` asks."""
+        """Answers the queries of `estimate.free_bytes`."""
         if "DISKS" not in statement:
             return [["/srv/data/", "elsewhere", "10.0.0.7:4711"]]
         if self.disks is None:

@@ -1,5 +1,4 @@
-"""Tests of what is in the package besides the engine: its documents, and the form of its
-scripts."""
+"""Tests the package's contents besides the engine: its documents and the form of its scripts."""
 
 import re
 from pathlib import Path
@@ -11,7 +10,7 @@ from test_docs import LINE_MAX, links
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """The package's documents."""
+    """The folder with the package's documents."""
     made = tmp_path_factory.mktemp("package")
     package.place_documents(made)
     return made
@@ -37,7 +36,8 @@ def test_the_package_has_what_its_readers_are_sent_to(folder):
 
 
 def test_an_installed_plugin_comes_with_settings(tmp_path):
-    """Where option files are as Debian's; else they are told."""
+    """The settings are installed if option files are organized as on Debian; otherwise they are
+    printed."""
     assert "cheetah = FORCE" in package.place_settings(tmp_path)
     target = tmp_path / package.CONFIGURATION
     target.parent.mkdir(parents=True)

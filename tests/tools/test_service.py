@@ -1,4 +1,4 @@
-"""What `make up` says, and programs that are run with its server."""
+"""Tests the messages of `make up`, and programs run with its server."""
 
 import sys
 from types import SimpleNamespace

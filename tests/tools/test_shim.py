@@ -1,5 +1,5 @@
-"""Tests of what the package decides when the server's version changes: `cheetah-shim` and the hook
-of apt, on a root folder that is made up. That of real packages: tests/upgrades."""
+"""Tests what the package does when the server's version changes: `cheetah-shim` and the apt hook,
+on a made-up root folder. The tests with real packages are in tests/upgrades."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ PACKAGING = package.PACKAGING
 OLD, NEW = "1:10.11.18-0+deb12u1", "1:10.11.19-0+deb12u1"
 CORE = "mariadb-server-core"
 CONFIGURE, REMOVE = "**CONFIGURE**", "**REMOVE**"
-# Takes the place of apt-get, and of g++: what they fetch and make, or a failure.
+# Replacements for apt-get and g++ that create the expected files or fail.
 APT_GET = ("""#!/bin/sh
 [ ! -e {root}/offline ] || exit 1
 case "$*" in
@@ -39,10 +39,10 @@ echo "$*" > "$out"
 
 
 class Root:
-    """A root folder with the package, and the server that dpkg would say is there."""
+    """A root folder with the package, and with the server that dpkg reports."""
 
     def __init__(self, folder: Path):
-        """`folder`: made here."""
+        """`folder` is created here."""
         self.folder, self.programs = folder, folder / "programs"
         self.write("usr/lib/cheetah/core.o", "the engine")
         self.write("usr/lib/cheetah/source/flags.txt", "-O2\n")
@@ -55,40 +55,40 @@ class Root:
         self.shim("shims", OLD)
 
     def write(self, name: str, text: str) -> Path:
-        """A file."""
+        """Writes a file; returns its path."""
         place = self.folder / name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text)
         return place
 
     def program(self, name: str, text: str) -> None:
-        """A file that can be run."""
+        """Writes an executable file."""
         self.write(name, text).chmod(0o755)
 
     def server(self, version: str, status: str = "installed") -> None:
-        """The server's package is installed, in this version."""
+        """Makes dpkg report that this version of the server's package is installed."""
         self.write("var/lib/dpkg/status",
                    f"Package: {CORE}\nStatus: install ok {status}\nArchitecture: all\n"
                    f"Maintainer: x\nVersion: {version}\nDescription: x\n\n" if version else "")
 
     def shim(self, kind: str, version: str) -> None:
-        """There is a plugin for a version."""
+        """Adds a plugin for a version."""
         self.write(f"usr/lib/cheetah/{kind}/{version[2:]}/ha_cheetah.so", f"for {version}")
 
     def offer(self, installed: str, candidate: str) -> None:
-        """What apt says of the server's versions."""
+        """Sets which versions of the server apt reports."""
         lines = f"{CORE}:\\n  Installed: {installed}\\n  Candidate: {candidate}\\n"
         self.program("programs/apt-cache", f"#!/bin/sh\nprintf '{lines}'\n")
 
     def built(self, version: str) -> None:
-        """There is a plugin that was built with this engine."""
+        """Adds a plugin that was built with this engine."""
         self.shim("built", version)
         with (self.folder / "usr/lib/cheetah/core.o").open() as core:
             said = subprocess.run(["cksum"], stdin=core, text=True, capture_output=True, check=True)
         self.write(f"usr/lib/cheetah/built/{version[2:]}/core", said.stdout)
 
     def run(self, *words: str, given: str = "", builds: str = "") -> subprocess.CompletedProcess:
-        """Run the package's program, or its hook."""
+        """Runs the package's program or its hook."""
         hooks = {"hook": PACKAGING / "apt-hook", "update": PACKAGING / "update-hook"}
         program = hooks.get(words[0], self.folder / "usr/sbin/cheetah-shim")
         environment = {"PATH": f"{self.programs}:{os.environ['PATH']}",
@@ -100,29 +100,29 @@ class Root:
                               capture_output=True, check=False)
 
     def hook(self, *lines: str, options: tuple = ()) -> subprocess.CompletedProcess:
-        """Run the hook with what apt is about to do."""
+        """Runs the hook with the changes that apt is about to make."""
         return self.run("hook", given="\n".join(["VERSION 3", "APT::Architecture=amd64", *options,
                                                  "", *lines, ""]))
 
     def link(self) -> str:
-        """Where the plugin is that the server would load."""
+        """Returns the path of the plugin that the server would load."""
         place = self.folder / "usr/lib/mysql/plugin/ha_cheetah.so"
         return os.readlink(place) if place.is_symlink() else ""
 
 
 @pytest.fixture
 def root(tmp_path) -> Root:
-    """The package's files, and a server that there is a plugin for."""
+    """The package's files, and a server for which the package has a plugin."""
     return Root(tmp_path / "root")
 
 
 def change(name: str, old: str, new: str, action: str) -> str:
-    """A line of apt's, of version 3."""
+    """Returns a line of apt's hook protocol, version 3."""
     return f"{name} {old} amd64 none {'<' if new != '-' else '>'} {new} amd64 none {action}"
 
 
 def engine_package(root: Root, servers: str) -> str:
-    """A package of the engine."""
+    """Builds a package of the engine; returns apt's line for its upgrade."""
     root.write("engine/DEBIAN/control",
                f"Package: {package.NAME}\nVersion: 2\nArchitecture: all\nMaintainer: x\n"
                f"Cheetah-Servers: {servers}\nDescription: x\n")
@@ -177,7 +177,7 @@ def test_without_a_compiler_the_reason_names_it(root):
 
 
 def test_a_plugin_that_was_built_goes_with_the_engine(root):
-    """With a new engine it is built anew; where that fails, the one that is there stays."""
+    """The plugin is rebuilt for a new engine; if the build fails, the existing plugin stays."""
     root.server(NEW)
     root.run("fit")
     root.write("usr/lib/cheetah/core.o", "a newer engine")
@@ -192,7 +192,7 @@ def test_a_plugin_that_was_built_goes_with_the_engine(root):
 
 
 def test_the_link_stays_while_a_plugin_is_built_for_a_new_engine(root):
-    """A server can be started meanwhile; it has the engine that it had."""
+    """A server that starts during the build gets the previous engine."""
     root.server(NEW)
     root.run("fit")
     before = root.link()
@@ -208,8 +208,8 @@ def test_the_link_stays_while_a_plugin_is_built_for_a_new_engine(root):
 
 def test_a_plugin_that_was_built_goes_when_it_is_of_no_use_any_more(root):
     assert root.run("build", NEW).returncode == 0
-    root.shim("built", OLD)    # the package has one
-    root.shim("built", "1:10.11.17-0+deb12u1")    # of another engine, for a server that is gone
+    root.shim("built", OLD)    # the package has a plugin for this version
+    root.shim("built", "1:10.11.17-0+deb12u1")    # another engine, a replaced server
     assert root.run("fit").returncode == 0
     assert [file.parent.name
             for file in root.folder.glob("usr/lib/cheetah/built/*/*.so")] == [NEW[2:]]
@@ -293,7 +293,7 @@ def test_a_plugin_that_comes_along_counts(root):
     assert root.hook(change(CORE, OLD, NEW, "/a.deb"),
                      engine_package(root, f"{OLD} {NEW}")).returncode == 0
     assert root.hook(change(CORE, OLD, NEW, "/a.deb"), engine_package(root, OLD)).returncode == 1
-    root.shim("shims", NEW)   # which goes with the package that is replaced
+    root.shim("shims", NEW)   # deleted with the package that is replaced
     assert root.hook(change(CORE, OLD, NEW, "/a.deb"), engine_package(root, OLD)).returncode == 1
 
 
@@ -317,7 +317,7 @@ def test_what_leaves_no_server_without_its_engine_is_let_through(root, lines):
 
 @pytest.fixture
 def offered(root) -> Root:
-    """The same with unattended-upgrades, and a newer server on offer."""
+    """The same root, with unattended-upgrades and a newer server on offer."""
     root.offer(OLD, NEW)
     root.program("programs/unattended-upgrade", "#!/bin/sh\n")
     (root.folder / "etc/apt/apt.conf.d").mkdir()
@@ -325,7 +325,7 @@ def offered(root) -> Root:
 
 
 def told(root: Root) -> str:
-    """What unattended-upgrades is told to leave alone."""
+    """Returns the packages that unattended-upgrades is configured to leave alone."""
     file = root.folder / "etc/apt/apt.conf.d/61cheetah-unattended"
     if not file.exists():
         return ""
@@ -388,7 +388,7 @@ def test_another_protocol_of_apt_is_refused(root):
 
 
 def test_sources_of_both_forms_get_their_source_packages(root):
-    """apt is given copies: one-line sources and stanzas that are on, without media."""
+    """apt receives copies of one-line sources and enabled stanzas, without removable media."""
     root.write("etc/apt/sources.list",
                "deb http://a/debian x main # comment\n#deb http://no x main\n"
                "deb cdrom:[x]/ x main\n")

@@ -1,4 +1,4 @@
-"""Tests of `make test` itself: how steps are counted, and how one that hangs is ended."""
+"""Tests of `make test` itself: how steps are counted, and how a hanging step is ended."""
 
 import os
 import re
@@ -16,14 +16,15 @@ PYTEST = ('<testsuites><testsuite errors="1" failures="2" skipped="1" tests="9">
 
 
 def is_asleep(file: Path, program: str) -> bool:
-    """Whether the process whose number is in the file is this program, and waits."""
+    """Returns whether the process whose ID is in the file runs this program and sleeps."""
     number = stuck.read(file).strip()
     words = stuck.read(Path(f"/proc/{number}/stat")) if number else ""
     return f"({program})" in words and words.rpartition(")")[2].split()[:1] == ["S"]
 
 
 def run(tmp_path, monkeypatch, program: str, script: str) -> testall.Sum:
-    """A step that may take a second once the program whose number it writes down sleeps."""
+    """Runs a step that may take a second from when the program whose ID it writes to a file
+    sleeps."""
     monkeypatch.setattr(testall, "LOGS", tmp_path)
     begin = testall.Running
 
@@ -116,7 +117,7 @@ def test_steps_run_beside_the_others_in_their_order_and_all_are_counted(
     assert re.search(r"\nskipped +skipped: main failed", shown), shown
     assert re.search(r"\nside skipped +skipped: main failed", shown), shown
     assert "3 passed, 1 failed, 2 skipped" in shown and not (tmp_path / "four").exists()
-    assert testall.main(["side two"]) == 0   # alone, whatever it needs
+    assert testall.main(["side two"]) == 0   # alone, without the step it needs
 
 
 def test_gdb_has_a_limit_for_all_processes_together(monkeypatch):

@@ -1,4 +1,4 @@
-"""Tests of the tools' own rules."""
+"""Tests of single functions of the tools."""
 
 import os
 import re
@@ -38,7 +38,7 @@ def test_the_index_of_decisions_has_each_of_them():
 
 
 class Archive:
-    """Has nothing but empty packages; of `refused` not even these."""
+    """A fake archive that has only empty packages, and refuses to download `refused`."""
 
     release, folder = "bookworm", Path("/nowhere")
 
@@ -69,7 +69,7 @@ def test_a_package_without_its_program_counts_as_absent(tmp_path):
 def test_what_newer_packages_have_elsewhere_is_found(tmp_path):
     (tmp_path / "usr/lib/7zip").mkdir(parents=True)
     (tmp_path / "usr/lib/7zip/7zr").touch()
-    for folder in ("mariadb", "mysql"):   # both are there: each stays
+    for folder in ("mariadb", "mysql"):   # both exist, so both stay
         (tmp_path / "usr/share" / folder).mkdir(parents=True)
     for _ in range(2):
         setup.unpack_debs([], tmp_path)

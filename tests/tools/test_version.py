@@ -1,4 +1,5 @@
-"""One version: that of Cargo.toml. All else takes it from there, or is compared here."""
+"""Tests that Cargo.toml has the only version: everything else takes it from there or is compared
+here."""
 
 import re
 import shlex
@@ -13,7 +14,7 @@ OURS = {"cheetah", "cheetah-cli", "cheetah-ffi", "cheetah-io"}
 
 
 def parsed(name: str) -> dict:
-    """A file of cargo's."""
+    """Returns a parsed TOML file of cargo."""
     return tomllib.loads((PROJECT / name).read_text())
 
 
@@ -29,7 +30,8 @@ def test_the_crates_have_the_version_of_the_workspace():
 
 
 def test_the_plugin_has_the_version_of_the_workspace(tmp_path):
-    """The one that users' machines compile, too, which is compiled here as they do."""
+    """Compiles the sources that users' machines compile, with users' flags and with the project's
+    flags."""
     major, minor, _ = VERSION.split(".")
     package.place_sources(tmp_path)
     source = tmp_path / "version_test.cc"
@@ -47,7 +49,7 @@ def test_no_source_of_the_plugin_has_a_version_of_its_own():
 
 
 def test_the_changes_are_those_of_releases_the_newest_first():
-    """Each within two pages of sixty lines."""
+    """The section of each release has at most 120 lines (two pages)."""
     releases = re.split(r"^## ", (PROJECT / "CHANGELOG.md").read_text(), flags=re.M)[1:]
     versions = [re.match(r"(\d+\.\d+\.\d+) \(20\d\d-\d\d-\d\d\)\n", text) for text in releases]
     assert all(versions), [text.splitlines()[0] for text in releases]

@@ -2,14 +2,13 @@
 
 Nothing outside the project folder is touched.
 
-Many files: one for each command of cheetah.py (its table names them), and below these what several
-share.
+There is one module for each command of cheetah.py (its table names them), and these shared modules:
 
-paths, say       where things are, and what is said
-apt, setup       packages, and the private server that is made of them
-environment      libraries for Python; `lock` pins them
-server, cgroup, page_cache, stuck   a server, its memory, and what it hangs on
-engines, dump, sysbench, texts, formatdata, points, device   what is measured, and with what
-ledger           writers, and what a crash must leave of their work
-lab              hands over to the lab, which `make lab` and `make bench` are
+paths, say       locations of files; messages
+apt, setup       packages, and the private server that consists of them
+environment      Python libraries; `lock` pins them
+server, cgroup, page_cache, stuck   a server, its memory, and reports of hanging processes
+engines, dump, sysbench, texts, formatdata, points, device   the tools of measurements
+ledger           writers, and the check of their rows after a crash
+lab              starts the lab for `make lab` and `make bench`
 """

@@ -1,11 +1,11 @@
 """A private view of the machine's package archives.
 
-The machine's own apt sources are copied into `var/apt` with source packages switched on, so that
-nothing of the machine's package set-up changes and no archive is named here: proxies, keys and
-credentials are the machine's. Works without root, and where `apt-get update` was never run.
+The machine's own apt sources are copied into `var/apt` with source packages enabled. The machine's
+package set-up does not change, and no archive is named here: proxies, keys and credentials are the
+machine's. Works without root, and where `apt-get update` was never run.
 
-The packages of another Debian release come from the same archives: the copy then has that release's
-name in the place of the machine's.
+Packages of another Debian release come from the same archives: the copied sources then name that
+release instead of the machine's.
 """
 
 import os
@@ -25,7 +25,7 @@ class Archive:
     """apt-get and apt-cache on private lists, cache and sources of one Debian release."""
 
     def __init__(self, release: str = ""):
-        """`release`: a code name; empty: that of this machine."""
+        """`release` is a code name; empty means this machine's release."""
         self.release = release or machine_release()
         self.folder = APT if self.release == machine_release() else APT / self.release
         self.pinned = {}   # name of a file -> SHA-256; see `pin`
@@ -45,44 +45,45 @@ class Archive:
             self.options += ["-o", f"{key}={value}"]
 
     def update(self) -> None:
-        """Copy the machine's sources and fetch their indexes."""
+        """Copies the machine's sources and fetches their indexes."""
         shutil.rmtree(self.sources, ignore_errors=True)
         for name in ("sources", "lists/partial", "cache/archives/partial", "log"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
-        (self.folder / "status").touch()   # nothing is installed: the newest version is the choice
+        (self.folder / "status").touch()   # nothing is installed, so apt chooses the newest version
         if not copy_sources(self.sources, self.release):
             raise Failure(f"no usable package source in {MACHINE_SOURCES}/sources.list or "
                           "sources.list.d/*: this set-up needs a Debian machine with apt sources")
         done = self._run("apt-get", "update", "-q")
         if done.returncode != 0:
-            # One broken third-party source must not stop us: what is missing shows when it is asked
-            # for.
+            # A broken third-party source must not stop set-up: a missing package causes an error
+            # when it is requested.
             note("some package sources could not be read; trying with the rest")
             note(last_lines(done.stderr, 3))
 
     def versions(self, package: str) -> list:
-        """Versions on offer, newest first as apt orders them, without repeats."""
+        """Returns the available versions, newest first as apt orders them, without duplicates."""
         lines = self._run("apt-cache", "madison", package).stdout.splitlines()
         found = [line.split("|")[1].strip() for line in lines
                  if line.count("|") == 2 and "Packages" in line]
         return list(dict.fromkeys(found))
 
     def depends(self, package: str) -> list:
-        """What the newest version of a package depends on: the first of each list of choices."""
+        """Returns the dependencies of a package's newest version; of alternatives, the first
+        one."""
         shown = self._run("apt-cache", "show", "--no-all-versions", package).stdout
         found = re.search(r"^Depends: (.*)$", shown, re.M)
         return [re.split(r"[ :|(]", choice.strip())[0]
                 for choice in (found.group(1).split(",") if found else [])]
 
     def pin(self, lock: Path) -> str:
-        """Let `download` find the files of a lock, which the archive's lists do not name any more;
-        the version of their packages."""
+        """Lets `download` find the files of a lock, which the archive's lists no longer name.
+        Returns the version of their packages."""
         lines = [line.split() for line in lock.read_text().splitlines() if not line.startswith("#")]
         self.pinned = {name: checksum for checksum, name in lines[1:]}
         return lines[0][1]
 
     def fetch_pinned(self, name: str, beside: str, folder: Path) -> None:
-        """Fetch a file of the lock from where the files of the package `beside` are."""
+        """Fetches a file of the lock from the location of the package `beside`."""
         listed = self._run("apt-get", "download", "--print-uris", beside).stdout
         found = re.match(r"'(\S+/)[^/]+'", listed)
         if not found:
@@ -94,7 +95,8 @@ class Archive:
             raise Failure(f"the archive has no {name} any more, or another one")
 
     def download(self, packages: list, folder: Path) -> list:
-        """Fetch .deb files (`name` or `name=version`) into `folder`; Failure if any is missing."""
+        """Fetches .deb files (`name` or `name=version`) into `folder`; raises Failure if any is
+        missing."""
         folder.mkdir(parents=True, exist_ok=True)
         before = set(folder.iterdir())
         pinned = {package: name for package in packages if "=" in package
@@ -112,7 +114,7 @@ class Archive:
         return sorted(set(folder.iterdir()) - before) or sorted(folder.glob("*.deb"))
 
     def download_source(self, package: str, version: str, folder: Path) -> str:
-        """Fetch a source package into `folder`; an empty string, or why it cannot be had."""
+        """Fetches a source package into `folder`; returns "" or the reason of a failure."""
         folder.mkdir(parents=True, exist_ok=True)
         done = self._run("apt-get", "source", "-q", "--download-only", f"{package}={version}",
                          cwd=folder)
@@ -128,18 +130,19 @@ class Archive:
 
 
 def last_lines(text: str, count: int) -> str:
-    """The end of a tool's output, addresses shortened to the file's name."""
+    """Returns the end of a tool's output, with URLs shortened to the file's name."""
     lines = [line for line in text.strip().splitlines() if line.strip()][-count:]
     return "\n".join(re.sub(r"\b[a-z+-]+://\S*/", "../", line) for line in lines)
 
 
 def machine_release() -> str:
-    """The code name of the Debian release that runs here."""
+    """Returns the code name of this machine's Debian release."""
     return platform.freedesktop_os_release().get("VERSION_CODENAME", "")
 
 
 def copy_sources(target: Path, release: str) -> int:
-    """Write every enabled source of the machine into `target` with its sources; how many files."""
+    """Writes every enabled source of the machine into `target` with source packages; returns the
+    number of files."""
     files = [MACHINE_SOURCES / "sources.list",
              *sorted((MACHINE_SOURCES / "sources.list.d").glob("*"))]
     written = 0
@@ -160,7 +163,8 @@ def copy_sources(target: Path, release: str) -> int:
 
 
 def of_release(text: str, machine: str, release: str) -> str:
-    """Of sources those that have the machine's release, with the other one's name."""
+    """Returns those sources that name the machine's release, with the other release's name
+    instead."""
     suite = re.compile(rf"(?<![\w-]){re.escape(machine)}(?![\w.])")
     parts = re.split(r"(\n\s*\n)" if re.search("^Types:", text, re.M) else r"(\n)", text)
     return "".join(suite.sub(release, part) for part in parts
@@ -168,7 +172,7 @@ def of_release(text: str, machine: str, release: str) -> str:
 
 
 def one_line_sources(text: str) -> str:
-    """`deb ...` lines, each with its `deb-src` twin; without media that are not on the network."""
+    """Returns the `deb ...` lines, each with its `deb-src` twin, without removable media."""
     kept = []
     for line in text.splitlines():
         words = line.split("#")[0].strip()
@@ -178,7 +182,7 @@ def one_line_sources(text: str) -> str:
 
 
 def deb822_sources(text: str) -> str:
-    """Stanzas that are enabled, with `Types: deb deb-src`."""
+    """Returns the enabled stanzas with `Types: deb deb-src`."""
     kept = []
     for stanza in re.split(r"\n\s*\n", text):
         lines = [line for line in stanza.splitlines() if not line.startswith("#")]

@@ -1,7 +1,7 @@
 """Build `build/ha_cheetah.so`: the Rust static library and the C++ shim, linked for the private
 server's exact version.
 
-Incremental: cargo decides about the Rust part, dependency files (-MMD) about the C++ part.
+Builds are incremental: cargo handles the Rust part, dependency files (-MMD) the C++ part.
 """
 
 import hashlib
@@ -19,22 +19,22 @@ from .say import Failure, step
 
 
 def workspace_version() -> str:
-    """The version in Cargo.toml, which crates, plugin and package have."""
+    """Returns the version in Cargo.toml, which crates, plugin and package share."""
     found = re.search(r'^version = "(\d+\.\d+\.\d+)"$', (PROJECT / "Cargo.toml").read_text(), re.M)
     if not found:
         raise Failure("Cargo.toml: [workspace.package] has no version of three numbers")
     return found.group(1)
 
 
-# Those that users' machines build with, too (packaging/cheetah-shim).
+# The flags that users' machines also build with (packaging/cheetah-shim).
 SHIM_FLAGS = [*(PROJECT / "packaging/flags.txt").read_text().split(),
               *(f"-DCHEETAH_{part}={number}" for part, number in
                 zip(("MAJOR", "MINOR", "PATCH"), workspace_version().split(".")))]
 FLAGS = [*SHIM_FLAGS, "-g1", "-Wall", "-Wextra", "-Wno-unused-parameter"]
-# The size of the class that every plugin shares with the server, per release; wrong flags give
-# another one.
+# The size of a class that every plugin shares with the server, per release; wrong flags change the
+# size.
 SIZE_OF_THD = {"10.11.18": 27312, "11.8.6": 27552}
-# Without its `*_service` the plugin loads and crashes at the first service call.
+# Without its `*_service` symbols the plugin loads and crashes at the first service call.
 EXPORTS = PROJECT / "packaging/exports.map"
 LAYOUT_CHECK = (
     "#define MYSQL_SERVER 1\n"
@@ -50,14 +50,14 @@ LAYOUT_CHECK = (
 
 
 def main(_arguments=()) -> None:
-    """The command."""
+    """Runs the command."""
     plugin = build()
     print(f"built {show(plugin)} ({plugin.stat().st_size / 1e6:.1f} MB) "
           f"for MariaDB {setup.ensure()['version']}")
 
 
 def build() -> Path:
-    """Build what is out of date; the plugin's path."""
+    """Builds what is out of date; returns the plugin's path."""
     version = setup.ensure()["version"]
     BUILD.mkdir(parents=True, exist_ok=True)
     sources = sorted((PROJECT / "plugin").rglob("*.cc"))
@@ -72,7 +72,7 @@ def build() -> Path:
 
 
 def rust_library() -> Path:
-    """The engine as a static library."""
+    """Builds the engine as a static library; returns its path."""
     words = ["cargo", "build", "--release", "--quiet", "-p", "cheetah-ffi"]
     library = TARGET / "release" / "libcheetah_ffi.a"
     step("the engine, optimised: a minute or two when it has changed" if library.exists() else
@@ -84,18 +84,20 @@ def rust_library() -> Path:
 
 
 def include_flags() -> list:
-    """Private headers first, the distribution's last: both have files of the same name."""
+    """Returns the include flags, private headers first and the distribution's last, because both
+    have files with the same names."""
     private = [HEADERS / "include", HEADERS / "sql", HEADERS / "wsrep-lib/include",
                HEADERS / "wsrep-lib/wsrep-API/v26"]
     public = SERVER / "usr/include/mariadb/server"
     ordered = [*private, public, public / "private"]
-    # -isystem keeps the same order and silences warnings in headers that are not ours.
+    # -isystem keeps the order and silences warnings in foreign headers.
     return ([word for folder in ordered for word in ("-isystem", str(folder))]
             + ["-I", str(PROJECT / "plugin")])
 
 
 def check_layout(version: str) -> None:
-    """Refuse flags under which the server's classes have another layout than in the server."""
+    """Rejects flags with which the server's classes would have another layout than in the
+    server."""
     expected = SIZE_OF_THD.get(version)
     marker, source = BUILD / "layout-checked", BUILD / "layout_check.cc"
     key = f"{version} {expected} {FLAGS}"
@@ -119,7 +121,7 @@ def check_layout(version: str) -> None:
 
 
 def compile_unit(source: Path) -> Path:
-    """Compile one file when it or a header it read has changed."""
+    """Compiles a file if it or a header it includes has changed."""
     target = BUILD / (source.stem + ".o")
     words = ["g++", *FLAGS, *include_flags(), "-MMD", "-c", str(source), "-o", str(target)]
     command = target.with_suffix(".cmd")
@@ -133,7 +135,7 @@ def compile_unit(source: Path) -> Path:
 
 
 def out_of_date(target: Path) -> bool:
-    """Whether a file named by the dependency file is newer than the object."""
+    """Returns whether a file in the dependency file is newer than the object."""
     listing = target.with_suffix(".d")
     if not target.exists() or not listing.exists():
         return True
@@ -143,7 +145,8 @@ def out_of_date(target: Path) -> bool:
 
 
 def link(objects: list, library: Path) -> None:
-    """Link into a fresh file and rename: a server that has the old one mapped keeps it."""
+    """Links into a new file and renames it; a server that has the old file mapped keeps using
+    it."""
     parts = [*objects, library, EXPORTS, Path(__file__)]
     if PLUGIN.exists() and all(part.stat().st_mtime <= PLUGIN.stat().st_mtime for part in parts):
         return
@@ -156,7 +159,7 @@ def link(objects: list, library: Path) -> None:
 
 
 def link_words(objects: list, library: Path, target: Path) -> list:
-    """The command that links a plugin."""
+    """Returns the command that links a plugin."""
     services = next(SERVER.glob("usr/lib/*/libmysqlservices.a"))
     return ["g++", "-shared", *map(str, objects), str(library), str(services),
             f"-Wl,--version-script={EXPORTS}", "-Wl,--gc-sections", "-Wl,-z,now", "-lpthread",
@@ -164,13 +167,14 @@ def link_words(objects: list, library: Path, target: Path) -> list:
 
 
 def clean(_arguments=()) -> None:
-    """Delete what was built; the downloaded server stays (delete `var/` for that)."""
+    """Deletes what was built; the downloaded server stays (to delete it, delete `var/`)."""
     shutil.rmtree(BUILD, ignore_errors=True)
     subprocess.run(["cargo", "clean", "--quiet"], cwd=PROJECT, check=False)
 
 
 def git(*words) -> str:
-    """What git says of the project; nothing when it refuses, or is not there."""
+    """Returns the output of a git command in the project; empty if git fails or is not
+    installed."""
     if not shutil.which("git"):
         return ""
     done = subprocess.run(["git", *words], cwd=PROJECT, capture_output=True, text=True, check=False)
@@ -178,15 +182,15 @@ def git(*words) -> str:
 
 
 def commit_of_project() -> str:
-    """The commit that is checked out, with a + when its files are changed."""
+    """Returns the checked-out commit, with a + if tracked files have changes."""
     return (git("rev-parse", "--short", "HEAD") or "unknown") + (
         "+" if git("status", "--porcelain", "--untracked-files=no") else "")
 
 
 def engine_of_project() -> str:
-    """A short hash of all that the plugin is built from: the same at two commits between which
-    nothing of it has changed. It ends with a + when that is no commit's: files are changed or new,
-    or git knows nothing."""
+    """Returns a short hash of everything that the plugin is built from; two commits with the same
+    sources have the same hash. It ends with a + if the sources are not those of a commit: files are
+    changed or new, or git knows nothing."""
     sources = ("Cargo.toml", "Cargo.lock", "crates", "plugin", "packaging/flags.txt",
                "packaging/exports.map")
     trees = git("rev-parse", *(f"HEAD:{source}" for source in sources))

@@ -1,8 +1,8 @@
-"""A memory cgroup for a server, page cache included, where this machine lets us have one (v1 or
-v2); and a limit on what its device may do, as of disks that are rented.
+"""A memory cgroup for a server, page cache included, where this machine allows one (v1 or v2); and
+a limit on the I/O rate of a device, as rented disks have.
 
-Nothing in it is swapped out. Programs that the caller has read before are not counted: the kernel
-charges a page to whoever reads it first.
+Memory in the group is not swapped out. Programs that the caller read earlier do not count, because
+the kernel charges a page to its first reader.
 """
 
 import contextlib
@@ -23,49 +23,51 @@ _numbers = itertools.count(1)   # a process may have several groups at once
 
 
 class MemoryGroup:
-    """A group with a limit; `remove` it after its last process ended."""
+    """A group with a limit; call `remove` after its last process ended."""
 
     def __init__(self, folder: Path):
         self.folder = folder
 
     def remove(self) -> None:
-        """Delete the group."""
+        """Deletes the group."""
         with contextlib.suppress(OSError):
             self.folder.rmdir()
 
     def version(self) -> str:
-        """v1 or v2."""
+        """Returns v1 or v2."""
         return "v2" if self._v2() else "v1"
 
     def usage(self) -> int:
-        """Bytes that count now: anonymous memory, the kernel's for it, and page cache."""
+        """Returns the bytes charged now: anonymous memory, the kernel's memory for it, and page
+        cache."""
         return int(self._first("memory.usage_in_bytes", "memory.current").read_text())
 
     def file_bytes(self) -> int:
-        """Bytes of page cache."""
+        """Returns the bytes of page cache."""
         return self._number("memory.stat", "cache", "file")
 
     def kills(self) -> int:
-        """Processes that the kernel has killed for want of memory."""
+        """Returns the number of processes that the kernel killed for lack of memory."""
         return self._number(self._first("memory.oom_control", "memory.events").name, "oom_kill")
 
     def own_bytes(self) -> int:
-        """Bytes that count, without page cache: programs' own memory, and the kernel's for them."""
+        """Returns the bytes charged without page cache: programs' own memory and the kernel's for
+        them."""
         return max(0, self.usage() - self.file_bytes())
 
     def limit(self, limit_bytes: int) -> None:
-        """Change the limit, of a running server, too. What the page cache has beyond it goes;
-        Failure when the rest does not fit. Blocks while the kernel writes out."""
-        if self.own_bytes() >= limit_bytes:          # v2 would kill for it
+        """Changes the limit, also for a running server. The kernel drops page cache that exceeds
+        the limit; raises Failure if the rest does not fit. Blocks while the kernel writes out."""
+        if self.own_bytes() >= limit_bytes:          # v2 would kill a process
             raise Failure(f"{limit_bytes >> 20} MiB are too little memory for this server: it has "
                           f"{self.own_bytes() >> 20} MiB of its own")
         if self.usage() > limit_bytes:
-            os.sync()                                # dirty pages cannot go
+            os.sync()                                # dirty pages cannot be dropped
         deadline = time.monotonic() + LIMIT_SECONDS_MAX
         while True:
             try:
                 return self._write(limit_bytes)
-            except OSError as failure:               # v1: EBUSY when not enough goes at once
+            except OSError as failure:               # v1: EBUSY if too little is free at once
                 if time.monotonic() > deadline:
                     raise Failure("the kernel does not get this server's memory down to "
                                   f"{limit_bytes >> 20} MiB within {LIMIT_SECONDS_MAX} s "
@@ -76,11 +78,11 @@ class MemoryGroup:
 
     @contextlib.contextmanager
     def held(self, page_cache_bytes: int):
-        """For the block, keep the page cache to so many bytes, as `page_cache` says; what that saw
-        is in the dictionary that this gives, once the block has ended. Begins with a sync of the
-        whole machine. Failure when nothing could be kept."""
+        """For the block, keeps the page cache at this many bytes (see `page_cache`). The dictionary
+        that this provides has the observed sizes after the block. Begins with a sync of the whole
+        machine. Raises Failure if the page cache could not be kept small."""
         seen = {}
-        os.sync()   # dirty pages cannot go
+        os.sync()   # dirty pages cannot be dropped
         keeper = subprocess.Popen(
             [sys.executable, "-B", "-m", "cheetah_tools.page_cache", str(self.folder),
              str(page_cache_bytes), str(self._limit_bytes())],
@@ -90,7 +92,7 @@ class MemoryGroup:
             keeper.stdout.readline()
             yield seen
         finally:
-            told, wrong = keeper.communicate()   # its input ends
+            told, wrong = keeper.communicate()   # ends its input
         if keeper.returncode:
             raise Failure(f"the page cache of {self.folder} could not be kept small: "
                           f"{wrong.strip().splitlines()[-1:]}")
@@ -110,7 +112,7 @@ class MemoryGroup:
             return
         memory, with_swap = (self.folder / "memory.limit_in_bytes",
                              self.folder / "memory.memsw.limit_in_bytes")
-        # must never be the smaller one
+        # memsw must never be the smaller limit
         if with_swap.exists() and limit_bytes > int(with_swap.read_text()):
             with_swap.write_text(str(limit_bytes))
         memory.write_text(str(limit_bytes))
@@ -126,7 +128,7 @@ class MemoryGroup:
 
 
 def make(limit_bytes: int):
-    """A group limited to `limit_bytes`, or None when none can be had."""
+    """Returns a group limited to `limit_bytes`, or None if cgroups are not available."""
     name = f"cheetah-{os.getpid()}-{next(_numbers)}"
     for parent in (ROOT / "memory", ROOT):
         group = MemoryGroup(parent / name)
@@ -144,10 +146,10 @@ def make(limit_bytes: int):
 
 @contextlib.contextmanager
 def rented_disk(pid: int, group: Path, place: Path, rate: int):
-    """For the block, a process reads and writes at most so many times a second each on the device
-    of a folder; 0: as often as it can. `group`: its memory cgroup's folder, which limits the
-    device, too, where cgroups are of v2. With v1, what the kernel writes later for the page cache
-    is not limited; direct I/O and syncs are. Failure where that cannot be had."""
+    """For the block, limits a process to `rate` reads and `rate` writes per second on the device of
+    a folder; 0: no limit. `group` is the folder of the process's memory cgroup, which also limits
+    the device if cgroups are v2. With v1, delayed writes of the page cache are not limited; direct
+    I/O and syncs are. Raises Failure if the device cannot be limited."""
     if not rate:
         yield
         return
@@ -164,7 +166,7 @@ def rented_disk(pid: int, group: Path, place: Path, rate: int):
             yield
         finally:
             for running in (own / "cgroup.procs").read_text().split():
-                with contextlib.suppress(OSError):   # it may just have ended
+                with contextlib.suppress(OSError):   # the process may just have ended
                     (ROOT / "blkio/cgroup.procs").write_text(running)
             own.rmdir()
         return
@@ -176,7 +178,7 @@ def rented_disk(pid: int, group: Path, place: Path, rate: int):
 
 
 def no_rented_disk(place: Path) -> str:
-    """Why the device of a folder cannot be limited here; else empty."""
+    """Returns why the device of a folder cannot be limited, or ""."""
     if not device_of(place):
         return f"the file system of {place} is on no single block device, so none can be limited"
     if (ROOT / "blkio").is_dir():
@@ -191,7 +193,7 @@ def no_rented_disk(place: Path) -> str:
 
 
 def device_of(place: Path) -> str:
-    """MAJOR:MINOR of the whole disk that a folder's file system is on; empty when that is no block
+    """Returns MAJOR:MINOR of the whole disk of a folder's file system; empty if that is not a block
     device."""
     number = os.stat(place).st_dev
     known = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
@@ -202,7 +204,7 @@ def device_of(place: Path) -> str:
 
 
 def sweep() -> None:
-    """Delete the groups without processes of runs that have ended, and of this one."""
+    """Deletes empty groups of this process and of processes that have ended."""
     for folder in [*(ROOT / "memory").glob("cheetah-*-*"), *(ROOT / "blkio").glob("cheetah-*-*"),
                    *ROOT.glob("cheetah-*-*")]:
         owner = folder.name.split("-")[1]

@@ -1,8 +1,8 @@
 """`make demo`: real text in InnoDB, InnoDB KEY_BLOCK_SIZE=8 and Cheetah, one server, equal memory;
 then kill -9.
 
-Without an argument the data is every text file of the MariaDB source package; `--dump FILE` takes a
-dump of your own.
+By default the data is every text file of the MariaDB source package; `--dump FILE` loads your own
+dump.
 """
 
 import argparse
@@ -23,7 +23,7 @@ WRITE_SECONDS = 4.0
 
 
 def main(arguments: list) -> int:
-    """The command."""
+    """Runs the command."""
     parser = argparse.ArgumentParser(
         description="compare engines on real text, then kill the server")
     parser.add_argument("--dump", default="", help="a dump of your own: .sql, .sql.gz or .sql.zst")
@@ -63,13 +63,13 @@ def main(arguments: list) -> int:
 
 
 def differences(result: dict, first: dict) -> str:
-    """The engine, and the tables whose sums are not those of the first one."""
+    """Returns the engine, and the tables whose checksums differ from those of the first engine."""
     tables = [table for table, value in result["sums"].items() if first["sums"].get(table) != value]
     return f"{result['engine'].label} (tables: {', '.join(tables) or 'none, but rows looked up'})"
 
 
 def data_of(given: str) -> tuple:
-    """The plain dump to load, and the file to delete afterwards (None: keep)."""
+    """Returns the plain dump to load, and the file to delete afterwards (None: keep)."""
     if not given:
         return texts.source_dump(), None
     path = Path(given)
@@ -83,7 +83,7 @@ def data_of(given: str) -> tuple:
 
 
 def load(server, engine, number: int, path: Path) -> dict:
-    """Load the dump into one engine; what was measured."""
+    """Loads the dump into one engine; returns the measured values."""
     database = f"demo_{number}"
     started = time.monotonic()
     with open(path, "rb") as source:
@@ -104,7 +104,7 @@ def load(server, engine, number: int, path: Path) -> dict:
 
 
 def lookups(server, results: list) -> None:
-    """Restart with cold files, then read rows of the largest table by its primary key."""
+    """Restarts with cold files, then reads rows of the largest table by primary key."""
     target = keyed_table(server, results[0]["database"])
     keys = []
     if target:
@@ -123,7 +123,7 @@ def lookups(server, results: list) -> None:
 
 
 def keyed_table(server, database: str):
-    """The table with most data that has a primary key: its name and key columns as SQL."""
+    """Returns the largest table with a primary key: its name and key columns as SQL."""
     rows = server.sql(
         "SELECT t.table_name, "
         "GROUP_CONCAT(CONCAT('`', s.column_name, '`') ORDER BY s.seq_in_index) "
@@ -135,7 +135,8 @@ def keyed_table(server, database: str):
 
 
 def read_rows(server, database: str, target: tuple, keys: list) -> tuple:
-    """Whole rows by primary key, one by one: the seconds, and a checksum of all."""
+    """Reads whole rows by primary key, one by one; returns the seconds and a checksum of all
+    rows."""
     name, columns = target
     condition = " AND ".join(f"{column} = %s" for column in columns.split(","))
     connection = server.connect(database)
@@ -152,7 +153,7 @@ def read_rows(server, database: str, target: tuple, keys: list) -> tuple:
 
 
 def print_results(results: list) -> None:
-    """The one table."""
+    """Prints the table of results."""
     first = results[0]
     rows = []
     for result in results:
@@ -171,7 +172,8 @@ def print_results(results: list) -> None:
 
 
 def survive(server, engine) -> None:
-    """Kill -9 in the middle of updates; every acknowledged row must be there, and nothing else."""
+    """Kills the server with SIGKILL during updates; every acknowledged row must exist, and no
+    others."""
     step(f"{WRITERS} clients write to {engine.label} for {WRITE_SECONDS:.0f} s, then kill -9")
     database = "demo_ledger"
     ledger.create_tables(server, database, f"ENGINE={engine.name}")
@@ -197,7 +199,7 @@ def survive(server, engine) -> None:
 
 
 def what_is_there(rows: int, unanswered: int) -> str:
-    """What the restart has left: the expected rows, and commits that nobody had an answer to."""
+    """Describes the rows after the restart: the expected rows, and commits without an answer."""
     found = ("the one expected row is there, and no others" if rows == 1
              else f"all {rows} expected rows are there, and no others")
     if unanswered == 0:

@@ -1,8 +1,8 @@
-"""What a read of the device costs here: reads a second, and processor time of a read of 16 KiB past
-the page cache, at places drawn at random.
+"""Measures what a read of the device costs here: reads per second, and processor time of a read of
+16 KiB past the page cache, at random positions.
 
-It decides how engines compare where data are larger than memory: one that reads less, and computes
-more for it, gains where a read is dear.
+The cost decides how engines compare where data are larger than memory: an engine that reads less,
+but computes more for it, wins where a read is expensive.
 """
 
 import mmap
@@ -15,19 +15,19 @@ from pathlib import Path
 
 FILE_BYTES = 64 << 20
 READ_BYTES = 16 << 10
-TRIES, SECONDS = 3, 0.2   # the best counts: others use the machine, too
+TRIES, SECONDS = 3, 0.2   # the best try counts, because other programs use the machine too
 THREADS = 8
 
 
 def price(folder: Path) -> dict:
-    """`reads_1` and `reads_8`: reads a second by one thread and by eight; `read_cpu_us`: of a
-    processor for each, of the program and the kernel. Empty where files cannot be read so. Blocks
-    for a second; writes a file, which goes again."""
+    """Returns `reads_1` and `reads_8`, the reads per second of one thread and of eight, and
+    `read_cpu_us`, the processor time of a read in program and kernel. Empty if files cannot be read
+    like this. Blocks for about a second; writes a file and deletes it."""
     place = folder / f"device-{os.getpid()}"
     try:
         with open(place, "wb") as out:
             for _ in range(FILE_BYTES >> 20):
-                out.write(os.urandom(1 << 20))   # so that no layer below stores holes
+                out.write(os.urandom(1 << 20))   # random bytes, so that no layer below stores holes
             out.flush()
             os.fsync(out.fileno())
         file = os.open(place, os.O_RDONLY | os.O_DIRECT)
@@ -46,7 +46,8 @@ def price(folder: Path) -> dict:
 
 
 def reads(file: int, threads: int) -> tuple:
-    """Reads a second by so many threads, and microseconds of a processor for each."""
+    """Returns the reads per second of this many threads, and the processor microseconds per
+    read."""
     before, began = used(), time.monotonic()
     counts, failures = [0] * threads, []
 
@@ -71,6 +72,6 @@ def reads(file: int, threads: int) -> tuple:
 
 
 def used() -> float:
-    """Processor seconds of this process so far."""
+    """Returns this process's processor seconds so far."""
     spent = resource.getrusage(resource.RUSAGE_SELF)
     return spent.ru_utime + spent.ru_stime

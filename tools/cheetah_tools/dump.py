@@ -1,8 +1,9 @@
-"""Dumps: reading them (plain, .gz, .bz2, .xz, .zst), fitting them to an engine, loading them
-through the ordinary client.
+"""Dumps: reads them (plain, .gz, .bz2, .xz, .zst), adapts them to an engine, and loads them through
+the ordinary client.
 
-SPATIAL keys are taken out, since Cheetah has none yet; so are statements that choose a database. A
-dump of several databases is refused, as tables of the same name would take each other's place.
+SPATIAL keys are removed, since Cheetah does not have them yet; so are statements that choose a
+database. A dump of several databases is refused, because tables with the same name would replace
+each other.
 """
 
 import bz2
@@ -23,8 +24,8 @@ LAYOUT_WORDS = re.compile(rb"\s(ROW_FORMAT|KEY_BLOCK_SIZE)\s*=\s*\w+"
                           rb"|\s`?(PAGE_COMPRESSED|ENCRYPTED|ENCRYPTION_KEY_ID|COMPRESSION"
                           rb"|COMPRESSION_LEVEL)`?\s*=\s*[^\s,;)]+"
                           rb"|\s(DATA|INDEX)\s+DIRECTORY\s*=\s*'(?:[^'\\]|\\.|'')*'", re.I)
-# What may have to go from a definition, wherever it stands; and the tokens of a statement, strings
-# and comments whole.
+# Words of keys that may have to be removed from a definition; and the tokens of a statement, with
+# strings and comments as single tokens.
 KEY_WORDS = re.compile(rb"\b(FULLTEXT|SPATIAL|FOREIGN)\b", re.I)
 TOKENS = re.compile(rb"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`"
                     rb"|/\*.*?\*/|(?:--\s|#)[^\n]*|[(),]", re.S)
@@ -33,13 +34,13 @@ DATABASE_CHOICE = re.compile(rb"^\s*(USE |CREATE DATABASE |/\*!40000 DROP DATABA
                              re.I)
 CHOSEN_DATABASE = re.compile(rb"^\s*USE\s+`?([^`;]+)", re.I)
 LOAD_SECONDS_MAX = 7200
-PACKED = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}   # .zst: by a program
-# Of information_schema.tables: what has rows of its own.
+PACKED = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}   # a program unpacks .zst
+# A condition on information_schema.tables: the tables that have their own rows.
 WITH_ROWS = "table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')"
 
 
 def open_dump(path: Path):
-    """A binary stream of the dump's text."""
+    """Returns a binary stream of the dump's text; for .zst, the process that writes it."""
     path = Path(path)
     if not path.is_file():
         raise Failure(f"no such dump: {path}")
@@ -47,8 +48,8 @@ def open_dump(path: Path):
         return PACKED[path.suffix](path, "rb")
     if path.suffix == ".zst":
         tool = shutil.which("zstd") or str(SERVER / "usr/bin/zstd")
-        # Of a file that was cut off it writes what is there: whoever reads looks at its status
-        # then.
+        # zstd also writes the contents of a truncated file, so the reader must check its exit
+        # status.
         return subprocess.Popen([tool, "-dc", "--long=27", str(path)], stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE)
     if path.suffix == ".sql":
@@ -57,7 +58,7 @@ def open_dump(path: Path):
 
 
 def unpack(path: Path, target: Path) -> None:
-    """Write the dump's plain text to `target`; Failure when it is cut off."""
+    """Writes the dump's plain text to `target`; raises Failure if the dump is truncated."""
     source = open_dump(path)
     fresh = target.with_suffix(".new")
     why = ""
@@ -76,8 +77,8 @@ def unpack(path: Path, target: Path) -> None:
 
 
 def statements(source):
-    """(lines, whether they are a CREATE TABLE) of a dump: such a statement is whole, other lines
-    come one by one."""
+    """Yields (lines, whether they are a CREATE TABLE) of a dump. A CREATE TABLE statement comes in
+    one piece, other lines one by one."""
     definition = []
     for line in source:
         if not definition and not line.startswith(b"CREATE TABLE"):
@@ -92,7 +93,7 @@ def statements(source):
 
 
 def lines_for(source, clause: str):
-    """The dump's lines with every table declared by `clause`."""
+    """Yields the dump's lines with `clause` in every table's definition."""
     databases = []
     for lines, defines in statements(source):
         if defines:
@@ -109,7 +110,7 @@ def lines_for(source, clause: str):
 
 
 def fit_table(lines: list, clause: str) -> bytes:
-    """One CREATE TABLE statement for the engine."""
+    """Returns a CREATE TABLE statement adapted to the engine."""
     names_engine = any(map(ENGINE_WORDS.search, lines))
     if any(map(KEY_WORDS.search, lines)) or (len(lines) == 1 and not names_engine):
         lines = definition_lines(b"".join(lines))
@@ -118,20 +119,20 @@ def fit_table(lines: list, clause: str) -> bytes:
     columns = [line for line in lines[:end] if not UNSUPPORTED_KEY.match(line)]
     if 0 < len(columns) < end:
         columns[-1] = re.sub(rb",(\s*)$", rb"\1", columns[-1])
-    # The first mention is the table's; later ones stand in partitions, where only the engine's bare
-    # name may be.
+    # The first mention is the table's. Later mentions are in partitions, which allow only the
+    # engine's bare name.
     mentions = iter([clause.encode()])
     bare = clause.split()[0].encode()
     tail = ENGINE_WORDS.sub(lambda _: next(mentions, bare),
                             LAYOUT_WORDS.sub(b"", b"".join(lines[end:])))
-    if clause.encode() not in tail:     # the dump names no engine: behind the closing parenthesis
+    if clause.encode() not in tail:     # the dump names no engine: insert after the parenthesis
         tail = re.sub(rb"^\)|\)(?=\s*;\s*$)", lambda _: b") " + clause.encode(), tail, count=1)
     return b"".join(columns) + tail
 
 
 def definition_lines(statement: bytes) -> list:
-    """A CREATE TABLE statement as mariadb-dump breaks it into lines: each column and key, and the
-    closing parenthesis, on its own."""
+    """Breaks a CREATE TABLE statement into lines like mariadb-dump: each column, each key, and the
+    closing parenthesis have their own line."""
     depth, breaks = 0, []
     for token in TOKENS.finditer(statement):
         depth += (token[0] == b"(") - (token[0] == b")")
@@ -148,7 +149,8 @@ def definition_lines(statement: bytes) -> list:
 
 
 def load(server, database: str, source, clause: str, label: str = "", total: int = 0) -> float:
-    """Feed a dump to the `mariadb` client; the seconds. Failure with the client's message."""
+    """Feeds a dump to the `mariadb` client; returns the seconds. Raises Failure with the client's
+    message."""
     server.sql(f"CREATE DATABASE IF NOT EXISTS {database}")
     client = server.client("--binary-mode", database, stdin=subprocess.PIPE,
                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -177,7 +179,8 @@ def load(server, database: str, source, clause: str, label: str = "", total: int
 
 
 def feed(server, database: str, script, what: str) -> None:
-    """Run a file through the ordinary client. Failure: `what`, and its message."""
+    """Runs a file through the ordinary client. Raises Failure with `what` and the client's
+    message."""
     with open(script, "rb") as source:
         client = server.client("--binary-mode", database, stdin=source, stdout=subprocess.DEVNULL,
                                stderr=subprocess.PIPE)
@@ -191,21 +194,21 @@ def feed(server, database: str, script, what: str) -> None:
 
 
 def base_tables(server, database: str) -> list:
-    """The names of the tables of a database, in order."""
+    """Returns the names of a database's tables, in order."""
     return [row[0] for row in server.sql(
         "SELECT table_name FROM information_schema.tables "
         f"WHERE {WITH_ROWS} AND table_schema = '{database}' ORDER BY 1")]
 
 
 def quoted(name: str) -> str:
-    """A table's or a column's name in a statement."""
+    """Quotes the name of a table or column for a statement."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def checksums(server, database: str) -> dict:
-    """CHECKSUM TABLE of every table; a sum over the rows where there are generated columns:
-    CHECKSUM TABLE takes what was in the place of virtual ones, and with InnoDB of stored ones,
-    too."""
+    """Returns CHECKSUM TABLE of every table, or a sum over the rows if the table has generated
+    columns: CHECKSUM TABLE reads undefined bytes for virtual columns, and with InnoDB also for
+    stored ones."""
     return {name: (rows_sum(server, database, name)
                    if has_generated_columns(server, database, name)
                    else server.sql(f"CHECKSUM TABLE {quoted(name)}", database)[0][1])
@@ -213,13 +216,13 @@ def checksums(server, database: str) -> dict:
 
 
 def has_generated_columns(server, database: str, table: str) -> bool:
-    """Whether a table has generated columns."""
+    """Returns whether a table has generated columns."""
     return any("GENERATED" in row[5]
                for row in server.sql(f"SHOW COLUMNS FROM {quoted(table)}", database))
 
 
 def rows_sum(server, database: str, table: str):
-    """A sum over all values of all rows, whatever their order."""
+    """Returns a sum over all values of all rows, independent of their order."""
     columns = [quoted(row[0])
                for row in server.sql(f"SHOW COLUMNS FROM {quoted(table)}", database)]
     values = ", ".join(f"IFNULL(HEX({column}), '-')" for column in columns)

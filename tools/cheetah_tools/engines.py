@@ -13,8 +13,8 @@ FAMILIES = {"InnoDB": "InnoDB", "ROCKSDB": "MyRocks", "CHEETAH": "Cheetah"}
 
 
 def checkpoint(server) -> None:
-    """Have Cheetah make one. Earlier builds, which the bench compares with, have no variable for
-    it."""
+    """Makes Cheetah write a checkpoint. Earlier builds, which the bench compares with, have no
+    variable for it."""
     has_variable = server.sql("SHOW VARIABLES LIKE 'cheetah_checkpoint_now'")
     server.sql("SET GLOBAL cheetah_checkpoint_now = ON" if has_variable
                else "FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS")
@@ -24,28 +24,28 @@ class Engine:
     """One column of a comparison."""
 
     def __init__(self, label: str, name: str, table_options: str = "", plugin: Path = None):
-        """`plugin`: the file that has the engine; unless given, that of this build for Cheetah."""
+        """`plugin` is the file of the engine; for Cheetah the default is this build's."""
         self.label = label
         self.name = name
         self.table_options = table_options
         self.plugin = plugin or (PLUGIN if name == "CHEETAH" else None)
-        self.key = ""   # in a list of engines
+        self.key = ""   # its key in a dictionary of engines
 
     @property
     def family(self) -> str:
-        """InnoDB, MyRocks or Cheetah."""
+        """Returns InnoDB, MyRocks or Cheetah."""
         return FAMILIES[self.name]
 
     def server_options(self, _memory_bytes: int) -> dict:
-        """Lines of my.cnf that this engine needs beside `equal_memory`."""
+        """Returns the lines of my.cnf that this engine needs in addition to `equal_memory`."""
         return {}
 
     def clause(self) -> str:
-        """What stands behind the closing parenthesis of CREATE TABLE."""
+        """Returns the text after the closing parenthesis of CREATE TABLE."""
         return f"ENGINE={self.name}" + (" " + self.table_options if self.table_options else "")
 
     def flush(self, server) -> float:
-        """Write every changed page out; the seconds it took."""
+        """Writes out every changed page; returns the seconds."""
         started = time.monotonic()
         if self.name == "CHEETAH":
             checkpoint(server)
@@ -54,9 +54,9 @@ class Engine:
         return time.monotonic() - started
 
     def write_out(self, server, database: str) -> None:
-        """Have all pages of the tables of `database` written at once.
+        """Writes out all pages of the tables of `database` at once.
 
-        InnoDB's page cleaner can take seconds to notice that it shall; FOR EXPORT writes at once.
+        InnoDB's page cleaner may take seconds to react; FOR EXPORT writes at once.
         """
         if self.name != "InnoDB":
             self.flush(server)
@@ -69,37 +69,37 @@ class Engine:
         connection.close()
 
     def settle(self, _server) -> None:
-        """Have the engine do at once what it is told by hand to make its files small."""
+        """Makes the engine compact its files now, if it has a command for this."""
 
     def data_files(self, server, database: str) -> list:
-        """The files that hold the tables of `database`, logs apart. Cheetah keeps all tables of a
-        server in one store."""
+        """Returns the files that hold the tables of `database`, without logs. Cheetah keeps all
+        tables of a server in one store."""
         if self.name == "CHEETAH":
             return [f for f in (server.data / "#cheetah").rglob("*")
                     if f.is_file() and not is_log(f)]
         return [f for f in (server.data / database).glob("*.ibd")]
 
     def bytes_on_disk(self, server, database: str) -> int:
-        """Allocated blocks of the data files, once all is written."""
+        """Returns the allocated bytes of the data files after a sync."""
         os.sync()
         return self.allocated_bytes(server, database)
 
     def allocated_bytes(self, server, database: str) -> int:
-        """Allocated blocks of the data files now."""
+        """Returns the allocated bytes of the data files now."""
         return sum(allocated(f) for f in self.data_files(server, database))
 
     def drop_page_cache(self, server, database: str) -> None:
-        """Let the kernel forget the data files (the server is stopped)."""
+        """Drops the data files from the page cache (the server is stopped)."""
         forget_pages(self.data_files(server, database))
 
 
 class MyRocks(Engine):
-    """RocksDB as its users set it up: LZ4 above, zstd in the lowest level. Without partitioned
+    """RocksDB with usual settings: LZ4 in the upper levels, zstd in the lowest. Without partitioned
     index and filters it collapses in a small cache."""
 
     def server_options(self, memory_bytes: int) -> dict:
-        """A quarter of the memory for memtables, the rest for the block cache; durable commits,
-        direct I/O."""
+        """Returns options that give a quarter of the memory to memtables and the rest to the block
+        cache, with durable commits and direct I/O."""
         layout = ("compression=kLZ4Compression;bottommost_compression=kZSTD;"
                   "level_compaction_dynamic_level_bytes=true;"
                   f"write_buffer_size={memory_bytes // 8};"
@@ -111,21 +111,21 @@ class MyRocks(Engine):
                 "rocksdb_db_write_buffer_size": memory_bytes // 4, "rocksdb_block_size": 16384,
                 "rocksdb_default_cf_options": layout, "rocksdb_flush_log_at_trx_commit": 1,
                 "rocksdb_use_direct_reads": 1, "rocksdb_use_direct_io_for_flush_and_compaction": 1,
-                # or it refuses keys on texts that ignore case
+                # otherwise it refuses keys on strings with case-insensitive collations
                 "rocksdb_strict_collation_check": 0}
 
     def flush(self, server) -> float:
-        """Write the memtables out."""
+        """Writes out the memtables."""
         started = time.monotonic()
         server.sql("SET GLOBAL rocksdb_force_flush_memtable_now = 1")
         return time.monotonic() - started
 
     def settle(self, server) -> None:
-        """Have all levels merged into the lowest, which is what its users compare."""
+        """Merges all levels into the lowest one, which is what its users compare."""
         server.sql("SET GLOBAL rocksdb_compact_cf = 'default'")
 
     def data_files(self, server, _database: str) -> list:
-        """All tables share the sorted files."""
+        """Returns the sorted files, which all tables share."""
         return list((server.data / "#rocksdb").glob("*.sst"))
 
 
@@ -133,12 +133,12 @@ class Encrypted(Engine):
     """An engine that encrypts all its tables and its log, with keys from a file."""
 
     def server_options(self, _memory_bytes: int) -> dict:
-        """The key service, and what tells the engine to encrypt. Writes the file of keys."""
+        """Returns the options of the key service and of encryption. Writes the key file."""
         VAR.mkdir(exist_ok=True)
         keys = VAR / "bench-keys"
         keys.write_text("1;770a8a65da156d24ee2a093277530142\n")
         prefix = self.name.lower()
-        # `plugin_load_add` may be there already, for the engine.
+        # This spelling differs from `plugin_load_add`, which the engine itself may already use.
         return {"plugin-load-add": "file_key_management", "file_key_management_filename": keys,
                 f"loose_{prefix}_encrypt_tables": "ON", f"loose_{prefix}_encrypt_log": "ON"}
 
@@ -153,12 +153,12 @@ ALL = [INNODB, INNODB_COMPRESSED, CHEETAH]
 
 
 def equal_memory(pool_bytes: int) -> dict:
-    """Options that give every engine the same memory and the same promise at commit."""
+    """Returns options that give every engine the same memory and the same durability at commit."""
     return {
         "innodb_buffer_pool_size": pool_bytes, "loose_cheetah_buffer_pool_size": pool_bytes,
         "innodb_log_file_size": 256 << 20, "innodb_flush_log_at_trx_commit": 1,
         "loose_cheetah_flush_log_at_trx_commit": 1, "innodb_flush_method": "O_DIRECT",
-        # The default of 200 would make InnoDB's flushing wait for nothing.
+        # With the default of 200, InnoDB's flushing would wait needlessly.
         "innodb_io_capacity": 10000, "innodb_io_capacity_max": 20000,
         "loose_cheetah_io_capacity": 10000, "innodb_buffer_pool_dump_at_shutdown": 0,
         "innodb_buffer_pool_load_at_startup": 0,
@@ -166,12 +166,12 @@ def equal_memory(pool_bytes: int) -> dict:
 
 
 def available(server, engines: list) -> list:
-    """Those of `engines` that this server has."""
+    """Returns those of `engines` that this server has."""
     return [engine for engine in engines if server.has_engine(engine.name)]
 
 
 def forget_pages(files) -> None:
-    """Let the kernel forget files that no server has open."""
+    """Drops files from the page cache; no server may have them open."""
     for file in files:
         with open(file, "rb") as handle:
             os.fdatasync(handle.fileno())
@@ -179,12 +179,12 @@ def forget_pages(files) -> None:
 
 
 def is_log(file: Path) -> bool:
-    """Whether a file of Cheetah's folder belongs to its redo log."""
+    """Returns whether a file of Cheetah's folder belongs to its redo log."""
     return file.parent.name == "wal"
 
 
 def allocated(file: Path) -> int:
-    """Bytes that a file occupies; 0 when it has just gone."""
+    """Returns the bytes that a file occupies; 0 if it was just deleted."""
     try:
         return file.stat().st_blocks * 512
     except FileNotFoundError:
@@ -192,7 +192,7 @@ def allocated(file: Path) -> int:
 
 
 def flush_innodb(server) -> None:
-    """Have InnoDB write every dirty page, and wait for it."""
+    """Makes InnoDB write every dirty page, and waits for it."""
     before = server.sql("SELECT @@innodb_max_dirty_pages_pct, @@innodb_max_dirty_pages_pct_lwm")[0]
     server.sql("SET GLOBAL innodb_max_dirty_pages_pct_lwm = 0")
     server.sql("SET GLOBAL innodb_max_dirty_pages_pct = 0")

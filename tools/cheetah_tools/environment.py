@@ -1,7 +1,8 @@
 """The virtual environment `var/venv`: the libraries of the lab, and pytest for all tests in Python.
 
-`lab/requirements.lock` and `tests/requirements.lock` pin what is in it. It is made beside its place
-and renamed, so an interrupted run makes it again. A new lock or interpreter remakes it.
+`lab/requirements.lock` and `tests/requirements.lock` pin its contents. It is created under a
+temporary name and renamed, so an interrupted run creates it again. A new lock or interpreter also
+does.
 """
 
 import contextlib
@@ -26,12 +27,13 @@ PYTHON_LEAST = (3, 11)
 
 
 def pytest(arguments: list) -> None:
-    """The command `pytest FOLDER ..`; tests/conftest.py says what may follow. Does not return."""
+    """Runs the command `pytest FOLDER ..`; tests/conftest.py lists the options. Does not return."""
     hand_over([str(ensure(tests=True)), "-m", "pytest", *arguments])
 
 
 def hand_over(words: list) -> None:
-    """Become another program, which finds the modules of the lab and the tools."""
+    """Replaces this process with another program, which finds the modules of the lab and the
+    tools."""
     sys.stdout.flush()
     modules = os.pathsep.join([str(PROJECT / "lab"), str(PROJECT / "tools")])
     os.execve(words[0], [words[0], "-B", *words[1:]],
@@ -39,8 +41,8 @@ def hand_over(words: list) -> None:
 
 
 def ensure(tests: bool = False) -> Path:
-    """The environment's interpreter, with all installed; may download, or wait for another program
-    that does. Failure if it cannot."""
+    """Returns the environment's interpreter, with everything installed. May download, or wait for
+    another program that does. Raises Failure if it cannot."""
     if sys.version_info < PYTHON_LEAST:
         raise Failure(f"needed: Python {PYTHON_LEAST[0]}.{PYTHON_LEAST[1]} or newer; "
                       f"this is {sys.version.split()[0]} ({sys.executable})")
@@ -55,7 +57,8 @@ def ensure(tests: bool = False) -> Path:
 
 @contextlib.contextmanager
 def one_at_a_time():
-    """Wait for another program that makes it: steps of `make test` run side by side."""
+    """Waits for another program that creates the environment: steps of `make test` run side by
+    side."""
     PLACE.parent.mkdir(parents=True, exist_ok=True)
     with PLACE.with_name("venv.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -63,7 +66,7 @@ def one_at_a_time():
 
 
 def make() -> None:
-    """Make the environment beside its place, and rename it: nothing in it has absolute paths."""
+    """Creates the environment under a temporary name and renames it."""
     have_venv()
     fresh = PLACE.with_name("venv.new")
     shutil.rmtree(fresh, ignore_errors=True)
@@ -72,7 +75,7 @@ def make() -> None:
     try:
         call([sys.executable, "-m", "venv", str(fresh)], "cannot make a virtual environment")
         install(LOCK, fresh)
-    except BaseException:   # Ctrl-C, too
+    except BaseException:   # also on Ctrl-C
         shutil.rmtree(fresh, ignore_errors=True)
         raise
     shutil.rmtree(PLACE, ignore_errors=True)
@@ -80,7 +83,7 @@ def make() -> None:
 
 
 def install(lock: Path, place: Path) -> None:
-    """Install what a lock file names, each file checked against its hash."""
+    """Installs the packages of a lock file, each file checked against its hash."""
     note(f"from {show(lock)}: " + " ".join(pinned(lock)))
     call([str(place / "bin/python"), "-m", "pip", "install", "--require-hashes", "--no-deps",
           "--no-input",
@@ -90,28 +93,29 @@ def install(lock: Path, place: Path) -> None:
 
 
 def pinned(lock: Path) -> list:
-    """name==version of each line of a lock file."""
+    """Returns name==version of each line of a lock file."""
     return [line.split()[0] for line in lock.read_text().splitlines() if line[:1].isalnum()]
 
 
 def key(lock: Path) -> str:
-    """Changes with the lock file and with the interpreter."""
+    """Returns a key that changes with the lock file and with the interpreter."""
     return hashlib.sha256(lock.read_bytes() + sys.version.encode()).hexdigest()
 
 
 def marked(lock: Path, place: Path) -> str:
-    """The key of what is installed; empty when it is not."""
+    """Returns the key of what is installed, or ""."""
     file = marker(lock, place)
     return file.read_text() if file.exists() else ""
 
 
 def marker(lock: Path, place: Path) -> Path:
-    """The file that holds the key of what is installed."""
+    """Returns the file that holds the key of what is installed."""
     return place / f"{lock.parent.name}-{lock.name}"
 
 
 def have_venv() -> None:
-    """Make sure that this Python can make environments; Debian has that in its own package."""
+    """Makes sure that this Python can create environments; on Debian this needs a separate
+    package."""
     if can_make():
         return
     install_packages(["python3-venv"])
@@ -121,14 +125,15 @@ def have_venv() -> None:
 
 
 def can_make() -> bool:
-    """Whether `python3 -m venv` can work; asked in a new process, for the answer changes."""
+    """Returns whether `python3 -m venv` can work. A new process checks this, because the answer can
+    change."""
     words = [sys.executable, "-c", "import ensurepip, venv"]
     return subprocess.run(words, stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
 @functools.cache
 def browser() -> None:
-    """Install a browser for the tests of pages; if there is none to be had, they are skipped."""
+    """Installs a browser for the tests of pages; if this fails, those tests are skipped."""
     missing = [package for program, package in BROWSER.items() if not shutil.which(program)]
     if missing:
         try:
@@ -138,7 +143,7 @@ def browser() -> None:
 
 
 def install_packages(packages: list, may_sudo: bool = False) -> None:
-    """Install Debian packages as root, or with sudo; otherwise Failure with the command."""
+    """Installs Debian packages as root or with sudo; otherwise raises Failure with the command."""
     command = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
     prefix = ["sudo"] if may_sudo and shutil.which("sudo") else []
     if (os.geteuid() != 0 and not prefix) or not shutil.which("apt-get"):
@@ -153,7 +158,7 @@ def install_packages(packages: list, may_sudo: bool = False) -> None:
 
 
 def call(words: list, complaint: str, environment: dict = None) -> None:
-    """Run a command without its chatter; Failure with the end of what it said."""
+    """Runs a command without showing its output; raises Failure with the end of the output."""
     done = subprocess.run(words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
     if done.returncode != 0:

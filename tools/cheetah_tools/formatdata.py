@@ -1,15 +1,15 @@
-"""Sets of data in every form in which people load them, made once by mariadb-dump; and the loads.
+"""Prepares data sets in every form in which people load them, and loads them.
 
-Each set is a folder: `dump.sql` (what mariadb-dump writes), `rows.sql` (with one row in each
-INSERT), `NAME.txt` for LOAD DATA. `fit` turns a form into the statements for one engine, with
-secondary indexes or without.
+Each set is a folder, made once: `dump.sql` (mariadb-dump's output), `rows.sql` (the same with one
+row in each INSERT), `NAME.txt` for LOAD DATA. `fit` writes the statements of a form for one engine.
 
+Form       Statements
 load_data  LOAD DATA into tables without secondary indexes; foreign_key_checks and unique_checks are
            off, with which InnoDB is fastest
 multi_row  mariadb-dump's file without secondary indexes
 dump       mariadb-dump's file as it is
-one_row    the same with one row in each INSERT, each a durable transaction; the first rows of each
-           table
+one_row    the same with one row in each INSERT, each a durable transaction; only the first rows of
+           each table
 """
 
 import re
@@ -25,22 +25,22 @@ from .say import Failure, step
 from .server import PrivateServer, scratch
 
 SYSBENCH_ROWS = 300_000
-# What sysbench 0.4 wrote into every row.
+# The values that sysbench 0.4 wrote into every row.
 OLD_ROW = "c = ' ', pad = 'qqqqqqqqqqwwwwwwwwwweeeeeeeeeerrrrrrrrrrtttttttttt'"
 SETS = ["enwiki_text_plain", "feed_beer", "flights_nyc13", "sysbench", "sysbench_old"]
-ONE_ROW_ROWS = 3_000   # of each table: every one of them waits for a sync
+ONE_ROW_ROWS = 3_000   # per table; each of them waits for a sync
 MEMORY_BYTES = 256 << 20
 SECONDARY_KEY = re.compile(rb"^\s*((?:UNIQUE )?KEY `[^`]+`.*?),?\s*$")
 TABLE_NAME = re.compile(rb"CREATE TABLE `([^`]+)`")
 
 
 def present(name: str) -> bool:
-    """Whether the set can be had; sysbench's are made here."""
+    """Returns whether the set is available; sysbench's sets are generated here."""
     return name.startswith("sysbench") or (shared_data() / f"{name}.sql.zst").exists()
 
 
 def prepare(name: str, sysbench_rows: int = SYSBENCH_ROWS) -> Path:
-    """The set's folder."""
+    """Prepares a set if necessary; returns its folder."""
     place = VAR / (f"formats-{name}-{sysbench_rows}" if name.startswith("sysbench")
                    else f"formats-{name}")
     if place.exists():
@@ -66,14 +66,14 @@ def prepare(name: str, sysbench_rows: int = SYSBENCH_ROWS) -> Path:
 
 
 def make_sysbench(server, name: str, rows: int) -> None:
-    """sysbench's own table, with random texts, or with those that its old versions wrote."""
+    """Fills sysbench's own table with random digits, or with the values of its old versions."""
     sysbench.prepare(server, name, sysbench.Tables(rows))
     if name == "sysbench_old":
         server.sql(f"UPDATE sbtest1 SET {OLD_ROW}", name)
 
 
 def write_dump(server, name: str, place: Path, *more) -> None:
-    """Run mariadb-dump."""
+    """Runs mariadb-dump."""
     words = [str(SERVER / "usr/bin/mariadb-dump"), "--no-defaults", f"--socket={server.socket}",
              "--user=root", f"--character-sets-dir={SERVER / 'usr/share/mysql/charsets'}", *more,
              name]
@@ -85,7 +85,7 @@ def write_dump(server, name: str, place: Path, *more) -> None:
 
 
 def fit(folder: Path, form: str, clause: str, target: Path) -> None:
-    """Write the statements of one form for one engine to `target`."""
+    """Writes the statements of one form for one engine to `target`."""
     with open(target, "wb") as out:
         if form == "load_data":
             out.write(b"SET unique_checks = 0, foreign_key_checks = 0;\n")
@@ -103,8 +103,8 @@ def fit(folder: Path, form: str, clause: str, target: Path) -> None:
 
 
 def index_statements(folder: Path) -> list:
-    """The ALTER TABLE statements that add what `load_data` leaves out: all secondary indexes of a
-    table in one."""
+    """Returns the ALTER TABLE statements that add the secondary indexes that `load_data` leaves
+    out, one statement per table."""
     found = []
     for table in definitions(folder):
         keys = [SECONDARY_KEY.match(line).group(1) for line in table if SECONDARY_KEY.match(line)]
@@ -115,18 +115,18 @@ def index_statements(folder: Path) -> list:
 
 
 def definitions(folder: Path) -> list:
-    """The lines of each CREATE TABLE of the dump."""
+    """Returns the lines of each CREATE TABLE of the dump."""
     with open(folder / "dump.sql", "rb") as source:
         return [lines for lines, defines in dump.statements(source) if defines]
 
 
 def name_of(table: list) -> bytes:
-    """The table's name."""
+    """Returns the table's name."""
     return TABLE_NAME.match(table[0]).group(1)
 
 
 def without_keys(table: list) -> list:
-    """The definition without its secondary indexes."""
+    """Returns the definition without its secondary indexes."""
     kept = [line for line in table if not SECONDARY_KEY.match(line)]
     end = next(number for number, line in enumerate(kept) if line.startswith(b")"))
     kept[end - 1] = re.sub(rb",(\s*)$", rb"\1", kept[end - 1])
@@ -134,13 +134,13 @@ def without_keys(table: list) -> list:
 
 
 def stripped(source):
-    """The dump's lines without secondary indexes."""
+    """Yields the dump's lines without secondary indexes."""
     for lines, defines in dump.statements(source):
         yield from without_keys(lines) if defines else lines
 
 
 def first_rows(source):
-    """The dump's lines with a bounded number of rows in each table."""
+    """Yields the dump's lines with a bounded number of rows in each table."""
     count = 0
     for line in source:
         if line.startswith(b"CREATE TABLE"):
@@ -153,7 +153,8 @@ def first_rows(source):
 
 
 def load(server, engine, folder, database: str, form: str) -> float:
-    """Load a form through the ordinary client; the seconds until all is written out."""
+    """Loads a form through the ordinary client; returns the seconds until everything is written
+    out."""
     server.sql(f"CREATE DATABASE {database}")
     script = server.folder / "load.sql"
     fit(folder, form, engine.clause(), script)
@@ -164,7 +165,8 @@ def load(server, engine, folder, database: str, form: str) -> float:
 
 
 def add_indexes(server, engine, folder, database: str):
-    """Add all secondary indexes; the seconds until all is written out, None when there are none."""
+    """Adds all secondary indexes; returns the seconds until everything is written out, or None if
+    there are none."""
     statements = index_statements(folder)
     started = time.monotonic()
     for statement in statements:

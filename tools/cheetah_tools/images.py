@@ -1,9 +1,9 @@
-"""`make crash IMAGES=n`: so many more images of power cuts, in the simulation of
-crates/cheetah/tests/crash.rs; it goes on where the last run stopped.
+"""`make crash IMAGES=n`: explores n more images of power cuts, in the simulation of
+crates/cheetah/tests/crash.rs; it continues where the last run stopped.
 
-Seeds are taken in chunks, which are numbered from 0. The ledger has a line for each chunk that is
-over, of whatever commit. The next chunk is the first one without a line that says it was good: a
-chunk that failed, or was stopped, is run again.
+Seeds are divided into chunks, numbered from 0. The ledger has a line for each finished chunk,
+whatever its commit. The next chunk is the first one without a good line, so a chunk that failed or
+was stopped runs again.
 """
 
 import argparse
@@ -25,14 +25,14 @@ HEAD = ["date", "commit", "first_seed", "seeds", "images", "failures"]
 CHUNK_SEEDS = 20
 RESULT = re.compile(r"^(\d+) crash images at \d+ moments of (\d+) workloads from seed (\d+) in "
                     r"\d+ s: all good$", re.M)
-# What a failure says: the seed, the moment of the power cut with what was wrong, the command.
+# The lines of a failure: the seed, the moment of the power cut and the problem, the command.
 TOLD = re.compile(r"^panic while exploring seed .*|^(?:seed \d+: )?plan seed .*\n.*"
                   r"|^repeat with: .*", re.M)
 LOG_LINES = 40
 
 
 def main(arguments: list) -> int:
-    """The command; exit status 1 after an image that was not as promised."""
+    """Runs the command; returns 1 if an image was wrong."""
     parser = argparse.ArgumentParser(prog="images", description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--images", type=int, required=True, help="stop after so many more")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
@@ -46,7 +46,7 @@ def main(arguments: list) -> int:
 
 
 class Ledger:
-    """The lines of chunks that are over, in a file that only one run has open."""
+    """The lines of finished chunks, in a file that only one run has open."""
 
     def __init__(self, path: Path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ class Ledger:
         self.file.close()
 
     def add(self, commit: str, no: int, images: int, failures: int) -> None:
-        """Note a chunk that is over."""
+        """Records a finished chunk."""
         date = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
         self._append([date, commit, no * CHUNK_SEEDS + 1, CHUNK_SEEDS, images, failures])
         if not failures:
@@ -78,7 +78,7 @@ class Ledger:
             self.images += images
 
     def chunks(self):
-        """The numbers of those that have not been good, without an end."""
+        """Yields the numbers of chunks without a good line, endlessly."""
         no = 0
         while True:
             if no not in self.good:
@@ -86,7 +86,7 @@ class Ledger:
             no += 1
 
     def _whole_lines(self) -> list:
-        """The lines; a last one that was cut short, as by a kill while it was written, goes."""
+        """Returns the lines; removes an incomplete last line, which a kill may leave."""
         self.file.seek(0)
         text = self.file.read()
         whole = text[:text.rfind("\n") + 1]
@@ -101,13 +101,13 @@ class Ledger:
 
 
 class Simulation:
-    """Runs chunks, each in a process of its own."""
+    """Runs each chunk in its own process."""
 
     def __init__(self, program: Path):
         self.program, self.running = program, set()
 
     def explore(self, no: int) -> tuple:
-        """Run one chunk; its images and "", or None and what it said."""
+        """Runs one chunk; returns its images and "", or None and its output."""
         first = no * CHUNK_SEEDS + 1
         settings = {"CHEETAH_CRASH_SEED": str(first), "CHEETAH_CRASH_SEEDS": str(CHUNK_SEEDS),
                     "CHEETAH_CRASH_IMAGES": str(10**12), "CHEETAH_CRASH_THREADS": "1"}
@@ -121,13 +121,13 @@ class Simulation:
         return outcome(first, process.returncode, text)
 
     def stop(self) -> None:
-        """End what runs."""
+        """Ends the running processes."""
         for process in list(self.running):
             process.kill()
 
 
 def run(ledger: Ledger, commit: str, wanted: int, jobs: int, simulation) -> int:
-    """Run chunks, `jobs` at a time, until `wanted` images were good or a chunk was not."""
+    """Runs chunks, `jobs` at a time, until `wanted` images were good or a chunk failed."""
     chunks, begun, before, done = ledger.chunks(), time.monotonic(), ledger.images, []
     failed, running = [], {}
 
@@ -145,7 +145,7 @@ def run(ledger: Ledger, commit: str, wanted: int, jobs: int, simulation) -> int:
                     ledger.add(commit, no, images or 0, int(images is None))
                     done.append(no)
                     failed += [said] if images is None else []
-        except BaseException:   # Ctrl-C, too
+        except BaseException:   # also on Ctrl-C
             simulation.stop()
             raise
     images, seconds = ledger.images - before, max(time.monotonic() - begun, 0.001)
@@ -157,7 +157,7 @@ def run(ledger: Ledger, commit: str, wanted: int, jobs: int, simulation) -> int:
 
 
 def outcome(first: int, status: int, text: str) -> tuple:
-    """What a chunk's process came to: images and "", or None and what it said."""
+    """Returns the outcome of a chunk's process: images and "", or None and its output."""
     found = RESULT.search(text)
     if status == 0 and found and found.groups()[1:] == (str(CHUNK_SEEDS), str(first)):
         return int(found[1]), ""
@@ -166,7 +166,7 @@ def outcome(first: int, status: int, text: str) -> tuple:
 
 
 def build() -> Path:
-    """The test's program, with its assertions, and as fast as it can be."""
+    """Builds the test's program, optimised and with assertions; returns its path."""
     words = ["cargo", "test", "--quiet", "--profile=images", "-p", "cheetah", "--test", "crash",
              "--no-run", "--message-format=json-render-diagnostics"]
     step("compiling the simulation")

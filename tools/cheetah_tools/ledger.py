@@ -1,9 +1,8 @@
-"""Writers with a journal of what was acknowledged, and the check that a crashed server kept exactly
-that.
+"""Writers that record acknowledged commits, and the check that a crashed server kept exactly these.
 
-Each writer changes its own keys in a few shared tables. It knows the committed state (all commits
-that were acknowledged) and the one transaction whose commit had no answer yet. After a crash the
-table must hold the committed state, or that plus the whole open transaction: nothing else.
+Each writer changes its own keys in a few shared tables. It knows the committed state (all
+acknowledged commits) and the one transaction whose commit has no answer yet. After a crash the
+tables must hold the committed state, with or without the whole open transaction, and nothing else.
 """
 
 import random
@@ -13,12 +12,13 @@ import zlib
 from .say import Failure
 
 TABLES = ["ledger_a", "ledger_b"]
-# A lock wait that ran out: the transaction is given up and tried again with other rows.
+# After a lock wait timeout or a deadlock, the transaction is abandoned and others follow.
 LOCK_TIMEOUT, DEADLOCK = 1205, 1213
 
 
 def create_tables(server, database: str, clause: str) -> None:
-    """The writers' tables: a composite key, a unique and a plain secondary index, a large value."""
+    """Creates the writers' tables: a composite key, a unique and a plain secondary index, a large
+    value."""
     server.sql(f"CREATE DATABASE IF NOT EXISTS {database}")
     for name in TABLES:
         server.sql(f"CREATE TABLE IF NOT EXISTS {name} (writer INT NOT NULL, k INT NOT NULL, "
@@ -28,7 +28,7 @@ def create_tables(server, database: str, clause: str) -> None:
 
 
 class Writer(threading.Thread):
-    """One connection that inserts, updates and deletes until told to stop."""
+    """One connection that inserts, updates and deletes until it is stopped."""
 
     def __init__(self, server, database: str, number: int, seed: int, committed: dict = None):
         super().__init__(daemon=True)
@@ -47,7 +47,7 @@ class Writer(threading.Thread):
             while not self.stopping.is_set():
                 self._transaction(connection)
         except pymysql.MySQLError as failure:
-            # 2006, 2013: the kill we wait for. Anything else is a finding.
+            # Errors of the expected kill; any other error is a finding.
             if failure.args[0] not in (2003, 2006, 2013, 1053, 0):
                 self.failure = f"writer {self.number}: {failure}"
         except OSError:
@@ -107,7 +107,7 @@ class Writer(threading.Thread):
 
 
 def apply(state: dict, changes: dict) -> None:
-    """Make a transaction's changes in a state."""
+    """Applies a transaction's changes to a state."""
     for key, value in changes.items():
         if value is None:
             state.pop(key, None)
@@ -116,7 +116,8 @@ def apply(state: dict, changes: dict) -> None:
 
 
 def read_back(server, database: str) -> dict:
-    """What the tables hold: writer -> {(table, k): (version, crc)}; all indexes must agree."""
+    """Returns the contents of the tables: writer -> {(table, k): (version, crc)}; all indexes must
+    agree."""
     found = {}
     for name in TABLES:
         rows = server.sql("SELECT writer, k, version, word, body "
@@ -137,7 +138,8 @@ def read_back(server, database: str) -> dict:
 
 
 def verify(writers: list, found: dict) -> tuple:
-    """Compare; the number of acknowledged rows. Writers' states become what the server kept."""
+    """Checks the writers' rows; returns the number of acknowledged rows, and of open transactions
+    that were kept. Each writer's state becomes what the server kept."""
     rows = extra = 0
     for writer in writers:
         kept = found.get(writer.number, {})
@@ -152,7 +154,7 @@ def verify(writers: list, found: dict) -> tuple:
 
 
 def describe(writer, kept: dict, whole: dict) -> str:
-    """Which acknowledged rows are wrong."""
+    """Describes which acknowledged rows are wrong."""
     lost = [k for k, v in writer.committed.items() if kept.get(k) != v and whole.get(k) == v]
     alien = [k for k, v in kept.items() if writer.committed.get(k) != v and whole.get(k) != v]
     return (f"writer {writer.number}: {len(lost)} acknowledged rows lost or changed "

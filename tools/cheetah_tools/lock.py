@@ -1,8 +1,8 @@
-"""`cheetah.py lock`: writes the locks of the virtual environment anew, for x86_64 Linux.
+"""`cheetah.py lock`: rewrites the locks of the virtual environment, for x86_64 Linux.
 
-The `.in` files name libraries; the locks pin these and all that they need, with the hash of the
-wheel of each Python that can run the tools. `--upgrade` takes the newest versions; else those that
-the locks have stay.
+The `.in` files name libraries; the locks pin these and all their dependencies, with the hash of the
+wheel for each Python that can run the tools. `--upgrade` takes the newest versions; otherwise the
+versions in the locks stay.
 """
 
 import json
@@ -18,7 +18,7 @@ PLATFORMS = ["manylinux_2_28_x86_64", "manylinux_2_17_x86_64"]
 
 
 def main(arguments: list) -> int:
-    """The command. Asks the package index, and downloads descriptions only."""
+    """Runs the command. It queries the package index and downloads only metadata."""
     base = [] if "--upgrade" in arguments else pinned(LOCK) + pinned(TEST_LOCK)
     found = locked(LOCK.with_suffix(".in"), base)
     LOCK.write_text(text(found))
@@ -32,7 +32,8 @@ def main(arguments: list) -> int:
 
 
 def locked(wanted: Path, pins: list) -> dict:
-    """(name, version) -> hashes, of all that `wanted` needs. `pins`: versions that are to stay."""
+    """Returns (name, version) -> hashes of everything that `wanted` needs. `pins` are versions to
+    keep."""
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         constraints, report = Path(folder, "pins"), Path(folder, "report")
@@ -51,7 +52,7 @@ def locked(wanted: Path, pins: list) -> dict:
 
 
 def text(found: dict) -> str:
-    """A lock file."""
+    """Returns the text of a lock file."""
     lines = ["# Written by `python3 tools/cheetah.py lock`; do not edit."]
     for (name, version), hashes in sorted(found.items()):
         lines.append(" \\\n".join([f"{name}=={version}",

@@ -1,11 +1,11 @@
-"""MariaDB's own test suites, InnoDB first, then Cheetah: what passes on InnoDB must pass here or be
-listed.
+"""MariaDB's own test suites, run on InnoDB and then on Cheetah: a test that passes on InnoDB must
+pass on Cheetah or be listed.
 
-The suites run from a tree of symlinks under `var/mtr`; only the four suites we run are copied, so
-that their results can be refreshed. The results of `storage_engine` that MariaDB ships are stale in
-10.11, so InnoDB's own output, taken from this very server, is what Cheetah is compared with; a
-second InnoDB run must agree with it first. The other suites keep the results that were shipped.
-Exceptions are in tests/mtr/expected.tsv: test, reason.
+The suites run from a tree of symlinks under `var/mtr`; only the suites in `COPIED` are copied, so
+that their results can be refreshed. The results of `storage_engine` that MariaDB 10.11 ships are
+out of date, so InnoDB's own output on this server is recorded and Cheetah is compared with it; a
+second InnoDB run must agree with it first. The other suites use the shipped results. Exceptions are
+listed in tests/mtr/expected.tsv: test, reason.
 """
 
 import argparse
@@ -24,16 +24,15 @@ from .server import plugin_folder
 
 HOME = VAR / "mtr"
 TREE = HOME / "tree"
-# Where the server's packages have them; Debian 13 renamed the folder, and the driver goes by its
-# name.
+# The folder in the server's packages. Debian 13 renamed it, and the driver depends on its name.
 PLACE = "share/mysql/mysql-test" if SERIES == FIRST_SERIES else "share/mariadb/mariadb-test"
 SHIPPED, TEST_ROOT = SERVER / "usr" / PLACE, TREE / PLACE
 SUITES = ["storage_engine", "storage_engine/trx", "storage_engine/parts", "engines/funcs",
           "engines/iuds", "handler"]
 COPIED = ["storage_engine", "engines", "handler"]
-# InnoDB's tests of foreign keys, full-text keys and vectors, from other suites: they run on another
-# engine with its name in them. Those are left out that need combinations or a default engine of
-# their own, or whose subject is how InnoDB stores words.
+# InnoDB's tests of foreign keys, full-text keys and vectors, from other suites. They run on another
+# engine with its name substituted. Tests are left out if they need combinations or a default engine
+# of their own, or if they test how InnoDB stores words.
 TRANSLATED = {
     "foreign_keys": [
         "binlog.foreign_key", "innodb.add_constraint", "innodb.add_foreign_key",
@@ -56,7 +55,7 @@ TRANSLATED = {
 if SERIES != FIRST_SERIES:
     TRANSLATED["vectors"] = ["main.vector_innodb"]
 EXPECTED = PROJECT / "tests/mtr/expected.tsv"
-# A part of every suite that ends within a few minutes; `make suites` runs all.
+# A part of every suite that takes a few minutes; `make suites` runs everything.
 SUBSET = re.compile(r"^(storage_engine|handler\.|engines/iuds\.|engines/funcs\.(in|de|up|re|ix)_|"
                     r"innodb_fts\.|main\.(fulltext|vector))")
 RESULT_LINE = re.compile(r"^(\S+?\.\S+?)(?: '([^']*)')?\s+(?:w\d+ )?"
@@ -64,7 +63,7 @@ RESULT_LINE = re.compile(r"^(\S+?\.\S+?)(?: '([^']*)')?\s+(?:w\d+ )?"
 
 
 def main(arguments: list) -> int:
-    """The command: `suites [--quick] [--engine X] [--fresh]`."""
+    """Runs the command: `suites [--quick] [--engine X] [--fresh]`."""
     parser = argparse.ArgumentParser(description="run MariaDB's suites on InnoDB and Cheetah")
     parser.add_argument("--quick", action="store_true", help="a subset for `make test`")
     parser.add_argument("--engine", default="CHEETAH")
@@ -81,14 +80,14 @@ def main(arguments: list) -> int:
 
 
 def chosen(name: str, choice) -> bool:
-    """Whether this run takes the test; the quick one leaves listed ones out, some of which wait
-    long to fail."""
+    """Returns whether this run includes the test. A quick run leaves out listed tests, some of
+    which take long to fail."""
     return ((not choice.quick or SUBSET.match(name) and name not in expected())
             and (not choice.only or re.search(choice.only, name)))
 
 
 def compare(wanted: list, results: dict, engine: str) -> int:
-    """Print what differs from InnoDB; 1 when a difference has no listed reason."""
+    """Prints the differences from InnoDB; returns 1 if a difference has no listed reason."""
     reasons = expected()
     passed = [name for name in wanted if results.get(translated(name, engine)) == "pass"]
     failed = [name for name in wanted if name not in set(passed)]
@@ -106,7 +105,7 @@ def compare(wanted: list, results: dict, engine: str) -> int:
 
 
 def expected() -> dict:
-    """The listed exceptions, with those of this series of the server alone: test -> reason."""
+    """Returns the listed exceptions, including those of this server series only: test -> reason."""
     files = [EXPECTED, EXPECTED.with_name(f"expected-{SERIES}.tsv")]
     lines = [line for file in files if file.exists() for line in file.read_text().splitlines()]
     pairs = [line.split("\t", 1) for line in lines if line.strip() and not line.startswith("#")]
@@ -114,11 +113,11 @@ def expected() -> dict:
 
 
 def baseline(fresh: bool) -> list:
-    """The tests that InnoDB passes. Its own output of suite storage_engine is recorded first, where
-    it is not at hand.
+    """Returns the tests that InnoDB passes, after recording InnoDB's output of suite storage_engine
+    if it is missing.
 
-    For a release in tests/mtr the names are known; for another one, or when `fresh`, every suite
-    runs on InnoDB.
+    For releases with a file in tests/mtr the names are known; for others, or with `fresh`, every
+    suite runs on InnoDB.
     """
     state = setup.ensure()
     marker, known = TREE / "recorded", EXPECTED.with_name(f"innodb-{state['version']}.txt")
@@ -142,17 +141,18 @@ def baseline(fresh: bool) -> list:
 
 
 def tests_of(suites: list) -> list:
-    """Every test of some suites by its full name."""
+    """Returns the full name of every test of some suites."""
     return [f"{suite}.{file.stem}" for suite in suites
             for file in sorted((TEST_ROOT / "suite" / suite).glob("*.test"))]
 
 
 def build_tree() -> None:
-    """The tree the test driver runs from: symlinks, and private copies of the suites we run."""
+    """Creates the tree for the test driver: symlinks, and private copies of the suites that
+    change."""
     step("laying out MariaDB's test suite under " + show(TREE))
     shutil.rmtree(TREE, ignore_errors=True)
     (TEST_ROOT / "suite").mkdir(parents=True)
-    # The driver wants one folder of plugin suites; the real ones would add overlays of other
+    # The driver requires a folder of plugin suites. The real folder would add overlays of other
     # engines.
     (TEST_ROOT / "plugin/cheetah").mkdir(parents=True)
     (TREE / "lib/mysql").mkdir(parents=True)
@@ -164,12 +164,12 @@ def build_tree() -> None:
     link_all(SHIPPED / "suite", TEST_ROOT / "suite", but=COPIED)
     for name in COPIED:
         shutil.copytree(SHIPPED / "suite" / name, TEST_ROOT / "suite" / name)
-    # The reason of these was a stale result: it is refreshed here.
+    # These tests were disabled because of an outdated result, which is refreshed here.
     (TEST_ROOT / "suite/storage_engine/disabled.def").unlink(missing_ok=True)
 
 
 def link_all(source: Path, target: Path, but: list) -> None:
-    """Symlinks in `target` to everything in `source`."""
+    """Creates symlinks in `target` to everything in `source` except the names in `but`."""
     target.mkdir(parents=True, exist_ok=True)
     for entry in source.iterdir():
         if entry.name not in but:
@@ -177,12 +177,12 @@ def link_all(source: Path, target: Path, but: list) -> None:
 
 
 def select_engine(engine: str) -> None:
-    """Point the copied suites at an engine."""
+    """Points the copied suites at an engine."""
     suites = TEST_ROOT / "suite"
     original = SHIPPED / "suite"
     text = (original / "storage_engine/define_engine.inc").read_text()
     (suites / "storage_engine/define_engine.inc").write_text(f"let $ENGINE = {engine};\n{text}")
-    # The driver's own combinations would add engines; ours comes on the command line.
+    # The driver's own combinations would add engines; ours is on the command line.
     for name in ("engines/funcs", "engines/iuds"):
         (suites / name / "combinations").unlink(missing_ok=True)
     if engine != "InnoDB":
@@ -196,7 +196,7 @@ def select_engine(engine: str) -> None:
 
 
 def translate(own_suite: str, names: list, engine: str) -> None:
-    """Lay out a suite of InnoDB's tests with another engine's name."""
+    """Creates a suite of InnoDB's tests with another engine's name."""
     home = TEST_ROOT / "suite" / own_suite
     shutil.rmtree(home, ignore_errors=True)
     (home / "t").mkdir(parents=True)
@@ -223,17 +223,18 @@ def translate(own_suite: str, names: list, engine: str) -> None:
 
 
 def in_words_of(engine: str, text: str) -> str:
-    """A test or its result with another engine's name; names of variables and tables stay."""
+    """Returns a test or its result with another engine's name; names of variables and tables
+    stay."""
     text = re.sub(r"(?im)^(-- *)?source include/have_innodb\.inc;?\n", "", text)
     text = re.sub(r"(Warnings:\n)?Warning\t124\tInnoDB rebuilding table to add column FTS_DOC_ID\n",
                   "", text)
-    # Ignored with a warning by others.
+    # Other engines ignore this option with a warning.
     text = re.sub(r" *\bSTATS_PERSISTENT *= *[01]", "", text)
     return re.sub(r"(?i)\binnodb\b(?!\.inc)", engine, text)
 
 
 def translated(name: str, engine: str) -> str:
-    """The name of the test that does for this engine what `name` does for InnoDB."""
+    """Returns the name of this engine's counterpart of InnoDB's test `name`."""
     for own_suite, names in TRANSLATED.items():
         if engine != "InnoDB" and name in names:
             return f"{own_suite}." + name.replace(".", "_")
@@ -241,11 +242,11 @@ def translated(name: str, engine: str) -> str:
 
 
 def run_suites(engine: str, suites=(), names=(), label="run", more=()) -> dict:
-    """Run whole suites or single tests; test -> result."""
+    """Runs whole suites or single tests; returns test -> result."""
     select_engine(engine)
     names = [translated(name, engine) for name in names]
     log = HOME / f"{label}.log"
-    # A neutral name: the tests mask the engine's name wherever it stands, in paths too.
+    # A neutral name, because the tests mask the engine's name everywhere, even in paths.
     work = HOME / "work"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
@@ -273,7 +274,8 @@ def run_suites(engine: str, suites=(), names=(), label="run", more=()) -> dict:
 
 
 def unprivileged(words: list, folders: list, output) -> None:
-    """Run the driver as `nobody` when we are root (root never meets some refusals)."""
+    """Runs the driver as `nobody` if we are root (root bypasses permission checks that some tests
+    need)."""
     environment = {**setup.library_environment(), "HOME": str(folders[0])}
     options = {}
     if os.geteuid() == 0 and reachable(TEST_ROOT):
@@ -285,18 +287,19 @@ def unprivileged(words: list, folders: list, output) -> None:
     try:
         process.wait()
     except BaseException:
-        os.killpg(process.pid, 15)   # the driver stops its servers
+        os.killpg(process.pid, 15)   # makes the driver stop its servers
         process.wait()
         raise
 
 
 def reachable(folder: Path) -> bool:
-    """Whether other users may walk to the folder."""
+    """Returns whether other users can reach the folder."""
     return all(parent.stat().st_mode & 0o005 == 0o005 for parent in [folder, *folder.parents])
 
 
 def parse(text: str) -> dict:
-    """The results in the driver's output; a test of several combinations passes when all do."""
+    """Returns the results in the driver's output; a test with several combinations passes if all
+    do."""
     results = {}
     for line in text.splitlines():
         found = RESULT_LINE.match(line)

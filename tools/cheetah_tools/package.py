@@ -1,6 +1,6 @@
 """`make deb`: a package with the plugin for one or several versions of a distribution's server, and
-what it takes to build it for others. `make install`: the plugin into an installed server of exactly
-the version it was built for."""
+with everything to build it for other versions. `make install`: installs the plugin into an
+installed server of exactly the version it was built for."""
 
 import os
 import re
@@ -15,27 +15,27 @@ from .say import Failure
 NAME = "mariadb-plugin-cheetah"
 PLUGIN_FOLDER = "usr/lib/mysql/plugin"
 PROGRAMS = (PROJECT / "tools/migrate/cheetah-migrate", PROJECT / "tools/backup/cheetah-backup")
-SHARED = PROJECT / "tools/client/cheetah_client"    # by the programs
+SHARED = PROJECT / "tools/client/cheetah_client"    # used by the programs
 PACKAGING = PROJECT / "packaging"
 CONFIGURATION = "etc/mysql/mariadb.conf.d/60-cheetah.cnf"
 HOOK = "etc/apt/apt.conf.d/60cheetah"
 SCRIPTS = ("preinst", "postinst", "prerm", "postrm")
 OWN = "usr/lib/cheetah"
 DOCUMENTATION = f"usr/share/doc/{NAME}"
-# Files and folders of the project that are documents of the package.
+# Files and folders of the project that become documents of the package.
 DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE", "LICENSES", "docs",
              "tools/monitoring", "packaging/Containerfile")
 
 
 def deb(_arguments=()) -> None:
-    """The command: build the package, with a plugin for the private server, and for those versions
-    that the environment's SERVERS names."""
+    """Builds the package, with a plugin for the private server and for the versions in the
+    environment variable SERVERS."""
     target, servers = make()
     print(f"{show(target)}, with plugins for mariadb-server-core " + ", ".join(servers))
 
 
 def make() -> tuple:
-    """Build build/mariadb-plugin-cheetah_*.deb; where it is, and the servers that it is for."""
+    """Builds build/mariadb-plugin-cheetah_*.deb; returns its path and the server versions."""
     plugin = build.build()
     servers = [setup.ensure()["package_version"]]
     root = BUILD / "deb"
@@ -58,7 +58,7 @@ def make() -> tuple:
 
 
 def pack(root: Path, servers: list) -> Path:
-    """Write what dpkg wants to know, and make the package."""
+    """Writes dpkg's control files and builds the package; returns its path."""
     architecture, version = output(["dpkg", "--print-architecture"]), build.workspace_version()
     control = (PACKAGING / "control").read_text().format(
         name=NAME, version=version, architecture=architecture, maintainer=maintainer(),
@@ -71,7 +71,7 @@ def pack(root: Path, servers: list) -> Path:
     for name in SCRIPTS:
         text = (PACKAGING / name).read_text().replace("@VERSION@", version)
         place(root / "DEBIAN" / name, text.encode(), 0o755)
-    for older in BUILD.glob(f"{NAME}_*.deb"):   # packaging/Containerfile takes what it finds
+    for older in BUILD.glob(f"{NAME}_*.deb"):   # packaging/Containerfile takes any package it finds
         older.unlink()
     target = BUILD / f"{NAME}_{version}_{architecture}.deb"
     done = subprocess.run(["dpkg-deb", "--root-owner-group", "--build", str(root), str(target)],
@@ -82,8 +82,9 @@ def pack(root: Path, servers: list) -> Path:
 
 
 def other_series(servers: list) -> list:
-    """The servers that the package cannot be beside: those of other series. (Not what it depends
-    on: its trigger, which the server's package awaits, would wait for that package.)"""
+    """Returns the servers that the package conflicts with: those of other series. (A dependency
+    would not work: the package's trigger, which the server's package awaits, would wait for that
+    package.)"""
     series = {tuple(map(int, re.match(r"(?:\d+:)?(\d+)\.(\d+)\.", version).groups()))
               for version in servers}
     if len(series) != 1:
@@ -94,7 +95,8 @@ def other_series(servers: list) -> list:
 
 
 def place_core(folder: Path) -> None:
-    """What any server's plugin is linked from: the engine as one object, and the shim's source."""
+    """Puts the parts of any server's plugin into the package: the engine as one object, and the
+    shim's source."""
     library = build.rust_library()
     names = sorted(set(re.findall(r" T (cheetah_\w+)$",
                                   output(["nm", "--defined-only", str(library)]), re.M)))
@@ -108,7 +110,7 @@ def place_core(folder: Path) -> None:
 
 
 def place_sources(folder: Path) -> None:
-    """The shim's source, with the flags that cheetah-shim compiles it with."""
+    """Copies the shim's source, with the flags that cheetah-shim uses to compile it."""
     sources = PROJECT / "plugin"
     for file in sorted(file for file in sources.rglob("*") if file.is_file()):
         place(folder / file.relative_to(sources), file.read_bytes(), 0o644)
@@ -117,14 +119,14 @@ def place_sources(folder: Path) -> None:
 
 
 def place_plugin(root: Path, version: str, plugin: Path) -> None:
-    """Put a server's plugin into the package, without what only a debugger reads."""
+    """Puts a server's plugin into the package, without debug information."""
     target = root / OWN / "shims" / version.partition(":")[2] / plugin.name
     place(target, plugin.read_bytes(), 0o644)
     subprocess.run(["strip", "--strip-debug", str(target)], check=True)
 
 
 def build_shim(root: Path, version: str) -> None:
-    """Build the plugin for another version as its users would, with the package's own program."""
+    """Builds the plugin for another version as users would, with the package's own program."""
     log = BUILD / "cheetah-shim.log"
     done = subprocess.run([root / "usr/sbin/cheetah-shim", "build", version], check=False,
                           env={**os.environ, "CHEETAH_ROOT": str(root), "CHEETAH_LOG": str(log)})
@@ -136,7 +138,7 @@ def build_shim(root: Path, version: str) -> None:
 
 
 def copyright_text() -> str:
-    """What Debian wants under this name: who may do what, with the licences in full."""
+    """Returns Debian's copyright file: the licence terms, with the licences in full."""
     return "\n\n".join(
         (PROJECT / name).read_text().strip()
         for name in ["LICENSE", *sorted(f"LICENSES/{f.name}"
@@ -144,13 +146,14 @@ def copyright_text() -> str:
 
 
 def maintainer() -> str:
-    """Who answers for the package: whoever builds it, as Debian's tools know from variables."""
+    """Returns the package's maintainer from the variables of Debian's tools: the person who builds
+    it."""
     name, address = os.environ.get("DEBFULLNAME", "The Cheetah authors"), os.environ.get("DEBEMAIL")
     return f"{name} <{address}>" if address else name
 
 
 def install(_arguments=()) -> None:
-    """Copy the plugin to the installed server's folder, if that is of the right version."""
+    """Copies the plugin to the installed server's folder, if the server has the right version."""
     wanted = setup.ensure()["package_version"]
     found = installed_version()
     if found != wanted:
@@ -175,8 +178,9 @@ def install(_arguments=()) -> None:
 
 
 def place_settings(root: Path) -> str:
-    """Have the server load the plugin, and start with the engine or not at all, where it reads
-    option files as Debian's does. What to do next."""
+    """Installs the settings with which the server loads the plugin and does not start without the
+    engine, if the server's option files are organized as on Debian. Returns the user's next
+    step."""
     text = (PACKAGING / "60-cheetah.cnf").read_text()
     target = root / CONFIGURATION
     if target.exists():
@@ -190,7 +194,7 @@ def place_settings(root: Path) -> str:
 
 
 def place_programs(prefix: Path) -> None:
-    """Put the programs into bin, and what they are made of into share."""
+    """Copies the programs to bin and their modules to share."""
     for program in PROGRAMS:
         place(prefix / "bin" / program.name, program.read_bytes(), 0o755)
     for parts in (SHARED, *(program.with_name(program.name.replace("-", "_"))
@@ -200,14 +204,14 @@ def place_programs(prefix: Path) -> None:
 
 
 def installed_version() -> str:
-    """The distribution package's version on this machine, or nothing."""
+    """Returns the version of the installed distribution package, or ""."""
     words = ["dpkg-query", "-W", "-f", "${db:Status-Status} ${Version}", "mariadb-server-core"]
     found = subprocess.run(words, text=True, capture_output=True, check=False).stdout.split()
     return found[1] if len(found) == 2 and found[0] == "installed" else ""
 
 
 def documents() -> list:
-    """What belongs beside the package, as paths in the project."""
+    """Returns the package's documents as paths in the project."""
     found = []
     for name in DOCUMENTS:
         path = PROJECT / name
@@ -217,8 +221,8 @@ def documents() -> list:
 
 
 def place_documents(folder: Path) -> None:
-    """Put them there in the folders that they have in the project, so that links between them lead
-    somewhere; links to other files become words."""
+    """Copies the documents, keeping their folders, so that links between them work; links to other
+    files become plain text."""
     names = documents()
     for name in names:
         content = (PROJECT / name).read_bytes()
@@ -228,7 +232,7 @@ def place_documents(folder: Path) -> None:
 
 
 def without_links_out(text: str, name: Path, names: list) -> str:
-    """The text of a document with links only to documents that the package has."""
+    """Returns a document's text in which only links to documents of the package remain."""
     def link_or_words(link: re.Match) -> str:
         words, target = link.groups()
         file = target.partition("#")[0]
@@ -240,12 +244,12 @@ def without_links_out(text: str, name: Path, names: list) -> str:
 
 
 def place(target: Path, content: bytes, mode: int) -> None:
-    """Write a file of the package."""
+    """Writes a file of the package."""
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(content)
     target.chmod(mode)
 
 
 def output(words: list) -> str:
-    """What a command prints."""
+    """Returns the output of a command."""
     return subprocess.run(words, text=True, capture_output=True, check=True).stdout.strip()

@@ -1,12 +1,12 @@
-"""Keeps the page cache of a memory cgroup small, in a process of its own: `python3 -m
+"""Keeps the page cache of a memory cgroup small, in its own process: `python3 -m
 cheetah_tools.page_cache GROUP BYTES LIMIT`.
 
-What there is beyond BYTES goes, fifty times a second, until standard input ends. It prints a line
-after the first time, and at the end what it saw before each cut, as JSON: `median` and `most`
-(bytes of page cache), `cuts`, and `failed` (those after which more was left: dirty pages cannot go
-at once). The kernel does it when a limit is set below the usage, which holds for this moment alone:
-a limit that low would also kill the programs of the group, or fail their reads, when their own
-memory grows. LIMIT is what the group has otherwise (v1).
+Cuts the page cache to BYTES fifty times a second, until standard input ends. Prints a line after
+the first cut, and at the end JSON with the observations before each cut: `median` and `most` (bytes
+of page cache), `cuts`, and `failed` (the cuts after which more than BYTES remained, because dirty
+pages cannot be dropped at once). The kernel drops pages when a limit is set below the usage. The
+limit is raised again at once: if it stayed that low, the kernel would kill the group's programs, or
+fail their reads, when their own memory grows. LIMIT is the group's normal limit (v1).
 """
 
 import json
@@ -21,7 +21,7 @@ CUT_SECONDS = 0.02
 
 
 class Keeper:
-    """The files of a group, open."""
+    """The open files of a group."""
 
     def __init__(self, folder: Path, limit_bytes: int):
         is_v2 = (folder / "memory.max").exists()
@@ -35,12 +35,12 @@ class Keeper:
         self.seen, self.failed, self.cuts = [], 0, 0
 
     def file_bytes(self) -> int:
-        """Bytes of page cache."""
+        """Returns the bytes of page cache."""
         lines = os.pread(self.stat, 1 << 16, 0).splitlines()
         return next(int(line.split()[1]) for line in lines if line.split()[0] == self.cache)
 
     def cut(self, page_cache_bytes: int) -> None:
-        """Have page cache go until so many bytes are left, as far as it can."""
+        """Makes the kernel drop page cache down to this many bytes, as far as possible."""
         file_bytes = self.file_bytes()
         self.seen.append(file_bytes)
         if file_bytes <= page_cache_bytes:
@@ -49,7 +49,7 @@ class Keeper:
         self.cuts += 1
         try:
             os.pwrite(self.control, str(own_bytes + page_cache_bytes).encode(), 0)
-        except OSError:   # v1 says that not enough went; v2 does not
+        except OSError:   # v1 fails if the kernel did not free enough; v2 does not
             pass
         finally:
             os.pwrite(self.control, self.otherwise, 0)
@@ -57,8 +57,8 @@ class Keeper:
 
 
 def main(arguments: list) -> None:
-    """The command."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)   # who started it ends it
+    """Runs the command."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)   # the parent process ends it
     keeper, page_cache_bytes = Keeper(Path(arguments[0]), int(arguments[2])), int(arguments[1])
     keeper.cut(page_cache_bytes)
     keeper.seen.clear()

@@ -1,7 +1,7 @@
-"""Where things are. What the tools make lies under `var/` (or `$CHEETAH_VAR`) and `build/`.
+"""Paths. The tools write to `var/` (or `$CHEETAH_VAR`) and `build/`.
 
-`$CHEETAH_SERVER` chooses the server's series (`make .. SERVER=11.8`). What belongs to another one
-than the first lies in folders of its name.
+`$CHEETAH_SERVER` chooses the server's series (`make .. SERVER=11.8`). Files of a series other than
+the first are in subfolders named after the series.
 """
 
 import os
@@ -13,11 +13,11 @@ SERIES = os.environ.get("CHEETAH_SERVER") or FIRST_SERIES
 
 
 def of_series(folder: Path) -> Path:
-    """The part of a folder that belongs to the chosen series."""
+    """Returns the part of a folder that belongs to the chosen series."""
     return folder if SERIES == FIRST_SERIES else folder / SERIES
 
 
-COMMON = Path(os.environ.get("CHEETAH_VAR") or PROJECT / "var").resolve()   # of all series
+COMMON = Path(os.environ.get("CHEETAH_VAR") or PROJECT / "var").resolve()   # shared by all series
 VAR = of_series(COMMON)
 BUILD = of_series(PROJECT / "build")
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or PROJECT / "target").resolve()
@@ -33,13 +33,13 @@ PLUGIN = BUILD / "ha_cheetah.so"
 
 
 def shared_data() -> Path:
-    """The folder of data sets that lies beside the project (it may be absent)."""
+    """Returns the folder of data sets next to the project (it may be absent)."""
     given = os.environ.get("CHEETAH_DATA")
     return Path(given) if given else PROJECT.parent / "shared" / "data"
 
 
 def show(path: Path) -> str:
-    """A path as people want to read it: relative to the project where possible."""
+    """Returns a readable path, relative to the project where possible."""
     try:
         return str(Path(path).relative_to(PROJECT))
     except ValueError:
@@ -47,5 +47,5 @@ def show(path: Path) -> str:
 
 
 def make(target: str) -> str:
-    """The command for the user's next step, for the chosen series."""
+    """Returns the command for the user's next step, for the chosen series."""
     return f"make {target}" if SERIES == FIRST_SERIES else f"make {target} SERVER={SERIES}"

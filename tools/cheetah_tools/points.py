@@ -7,20 +7,20 @@ from .paths import BUILD, PROJECT, SERVER
 from .say import Failure
 
 SECONDS = 4
-# enough that nobody waits to be woken up; all of them share two processors with the server
+# enough to keep all threads awake; the connections share two processors with the server
 CONNECTIONS = 8
 
 
 def rate(server, program, database: str, key_table: str, key: str) -> float:
-    """Point selects a second, once everything has been read."""
+    """Returns the point selects per second after everything was read once."""
     server.sql(f"SELECT COUNT(*), MAX(LENGTH(CONCAT_WS('', `{key}`))) "
                f"FROM {key_table} FORCE INDEX (PRIMARY)", database)
-    once(server, program, database, key_table, key, 1)   # warms
+    once(server, program, database, key_table, key, 1)   # warms up
     return once(server, program, database, key_table, key)
 
 
 def once(server, program, database: str, key_table: str, key: str, seconds: int = SECONDS) -> float:
-    """The same, whatever is in memory."""
+    """Returns the point selects per second of one run, without a warm-up."""
     top = server.value(f"SELECT MAX(`{key}`) FROM {key_table}", database)
     words = [str(program), str(server.socket), database, key_table, key, str(top), str(seconds),
              str(CONNECTIONS)]
@@ -32,7 +32,7 @@ def once(server, program, database: str, key_table: str, key: str, seconds: int 
 
 
 def build():
-    """The load program, built when its source has changed."""
+    """Builds the load program if its source has changed; returns its path."""
     source, target = PROJECT / "tools/load/point_select.cc", BUILD / "point_select"
     BUILD.mkdir(parents=True, exist_ok=True)
     if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:

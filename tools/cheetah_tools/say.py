@@ -1,5 +1,5 @@
-"""What people see: steps, failures, tables, a progress bar. Short lines, plain text when not on a
-terminal."""
+"""User-visible output: steps, failures, tables, a progress bar. Lines are short, and plain text if
+the output is not a terminal."""
 
 import os
 import signal
@@ -8,27 +8,27 @@ import time
 
 
 class Failure(Exception):
-    """An error to show without a traceback. Says what, where, and what to do."""
+    """An error to show without a traceback. It says what failed, where, and what to do."""
 
 
 def step(text: str) -> None:
-    """Announce a piece of work that takes a while."""
+    """Announces work that takes a while."""
     print(f"- {text}", flush=True)
 
 
 def note(text: str) -> None:
-    """A line of detail below a step."""
+    """Prints a line of detail below a step."""
     print(f"  {text}", flush=True)
 
 
 class PatientOutput:
-    """Standard output that goes on without a reader (`make up | head -1`)."""
+    """Standard output that continues without a reader (`make up | head -1`)."""
 
     def __init__(self, inner):
         self._inner = inner
 
     def write(self, text: str) -> int:
-        """Write, to nowhere when the reader has gone."""
+        """Writes the text; discards it if the reader has closed the pipe."""
         try:
             return self._inner.write(text)
         except BrokenPipeError:
@@ -36,7 +36,7 @@ class PatientOutput:
             return len(text)
 
     def flush(self) -> None:
-        """As `write`."""
+        """Flushes, like `write`."""
         try:
             self._inner.flush()
         except BrokenPipeError:
@@ -52,9 +52,9 @@ class PatientOutput:
 
 
 def run_main(main) -> None:
-    """Run a command: exit status 1 and one message for a Failure, 130 for Ctrl-C (servers are
+    """Runs a command: exit status 1 and one message for a Failure, 130 for Ctrl-C (servers are
     stopped by their owners)."""
-    # A terminate request takes the same way out as Ctrl-C, so that private servers are stopped.
+    # SIGTERM is handled like Ctrl-C, so that private servers are stopped.
     signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
     sys.stdout = PatientOutput(sys.stdout)
     try:
@@ -69,7 +69,7 @@ def run_main(main) -> None:
 
 
 def table(head: list, rows: list) -> None:
-    """Print rows under a head; the first column to the left, the others to the right."""
+    """Prints rows under a head; the first column is left-aligned, the others right-aligned."""
     cells = [[str(c) for c in row] for row in [head, *rows]]
     widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
     for number, row in enumerate(cells):
@@ -80,12 +80,12 @@ def table(head: list, rows: list) -> None:
 
 
 def megabytes(count: float) -> str:
-    """Bytes as MB with one digit."""
+    """Returns a number of bytes in MB with one decimal place."""
     return f"{count / 1e6:,.1f} MB"
 
 
 class Progress:
-    """A progress bar over a known amount; silent steps of 25 % when the output is no terminal."""
+    """A progress bar over a known amount; prints steps of 25 % if the output is not a terminal."""
 
     def __init__(self, label: str, total: int):
         self.label, self.total, self.done = label, max(total, 1), 0
@@ -95,7 +95,7 @@ class Progress:
         self._draw()
 
     def add(self, amount: int) -> None:
-        """Move on by `amount`."""
+        """Advances by `amount`."""
         self.done += amount
         now = time.monotonic()
         if self.live and now - self.shown >= 0.1:
@@ -107,7 +107,7 @@ class Progress:
                 print(f"  {self.label}: {self.quarter * 25} %", flush=True)
 
     def finish(self) -> float:
-        """End the bar; the seconds it took."""
+        """Ends the bar; returns the seconds it took."""
         seconds = time.monotonic() - self.started
         self.done = self.total
         if self.live:

@@ -1,8 +1,8 @@
 """A private MariaDB server: own data, socket, configuration and plugin folder; no network port
-unless a test asks for one.
+unless a test requests one.
 
-Works as root and without. Everything is stopped by process id, never by name. A server started with
-`with` ends with its block, on Ctrl-C too; should the tool itself be killed, the kernel ends the
+Works with and without root. Everything is stopped by process ID, never by name. A server started
+with `with` ends with its block, also on Ctrl-C; if the tool itself is killed, the kernel ends the
 server.
 """
 
@@ -29,16 +29,17 @@ STOP_SECONDS = 180
 # sun_path holds 108 bytes with its final zero.
 SOCKET_PATH_MAX = 100
 PR_SET_PDEATHSIG = 1
-KEEP = "CHEETAH_KEEP_FOLDERS"   # in the environment: folders of runs that have ended stay
+KEEP = "CHEETAH_KEEP_FOLDERS"   # environment variable: keeps the folders of ended runs
 
 
 class PrivateServer:
-    """One server process on one data folder; started, stopped and killed at will."""
+    """One server process on one data folder; it can be started, stopped and killed repeatedly."""
 
     def __init__(self, folder: Path, options: dict = None, plugin=True, cgroup: Path = None):
-        """`folder` is made when absent. `options` are lines of my.cnf (value None: a bare word).
-        `plugin`: the file to load, True for that of this build; none when it is not there. With it
-        the server starts with the engine or not at all, unless `options` say `cheetah`."""
+        """`folder` is created if absent. `options` are lines of my.cnf (value None: a bare word).
+        `plugin` is the file to load, or True for this build's plugin; a missing file is not loaded.
+        With a plugin the server does not start without the engine, unless `options` set
+        `cheetah`."""
         setup.ensure()
         self.folder = Path(folder)
         self.data = self.folder / "data"
@@ -47,8 +48,8 @@ class PrivateServer:
         plugin = PLUGIN if plugin is True else plugin
         self.plugin = plugin if plugin and plugin.exists() else None
         self.cgroup = cgroup
-        self.environment = {}   # beside that of all programs
-        self.included = None    # a file of settings that come after ours
+        self.environment = {}   # in addition to that of all programs
+        self.included = None    # a file of settings that override ours
         self.process = None
         self._short = None
         self.socket = self._socket_path()
@@ -65,8 +66,8 @@ class PrivateServer:
         self._forget_short_folder()
 
     def start(self, detached: bool = False) -> None:
-        """Start and wait until it answers; Failure with the end of the error log otherwise.
-        `detached`: go on when this process ends (`make up`)."""
+        """Starts the server and waits until it answers; otherwise raises Failure with the end of
+        the error log. `detached`: the server survives this process (`make up`)."""
         self._prepare()
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
@@ -81,7 +82,7 @@ class PrivateServer:
             raise
 
     def stop(self) -> None:
-        """Orderly shutdown; Failure when the server did not end by itself with status 0."""
+        """Shuts down normally; raises Failure unless the server ends by itself with status 0."""
         if self.process is None:
             return
         self.process.send_signal(signal.SIGTERM)
@@ -97,39 +98,39 @@ class PrivateServer:
                           f"{self.log_tail()}")
 
     def kill(self) -> None:
-        """SIGKILL, as a power cut for the process."""
+        """Kills the process with SIGKILL, which is like a power cut for it."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
             self.process = None
 
     def died(self) -> bool:
-        """Whether the process ended by itself."""
+        """Returns whether the process ended by itself."""
         return self.process is not None and self.process.poll() is not None
 
     def restart(self) -> None:
-        """Orderly stop and start."""
+        """Stops normally and starts again."""
         self.stop()
         self.start()
 
     def remove(self) -> None:
-        """Delete the folder with all data (the server must be stopped)."""
+        """Deletes the folder with all data (the server must be stopped)."""
         self._forget_short_folder()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def connect(self, database: str = "", **more):
-        """A PyMySQL connection (autocommit, utf8mb4, bytes of BLOBs as they are)."""
+        """Returns a PyMySQL connection (autocommit, utf8mb4, BLOBs as bytes)."""
         return connect(self.socket, database, **more)
 
     @contextlib.contextmanager
     def cursor(self, database: str = "", **more):
-        """A cursor of a connection that ends with the block."""
+        """Provides a cursor whose connection ends with the block."""
         with self.connect(database, **more) as connection, connection.cursor() as cursor:
             yield cursor
 
     def sql(self, statement: str, database: str = "") -> list:
-        """Run one statement on a connection of its own; its rows. Failure when that refuses it or
-        dies."""
+        """Runs one statement on its own connection; returns its rows. Raises Failure if the server
+        refuses the statement or dies."""
         import pymysql
         try:
             connection = self.connect(database)
@@ -144,58 +145,59 @@ class PrivateServer:
             raise Failure(f"{statement[:200]}: {failure}{end}") from failure
 
     def value(self, statement: str, database: str = ""):
-        """The first column of the first row."""
+        """Returns the first column of the first row."""
         return self.sql(statement, database)[0][0]
 
     def status(self, name: str) -> int:
-        """A numeric status variable."""
+        """Returns a numeric status variable."""
         rows = self.sql(f"SHOW GLOBAL STATUS LIKE '{name}'")
         if not rows:
             raise Failure(f"the server has no status variable {name}")
         return int(rows[0][1])
 
     def client(self, *arguments, **popen):
-        """A `mariadb` client process connected to this server."""
+        """Starts a `mariadb` client process connected to this server."""
         return subprocess.Popen(client_words(self.socket, *arguments),
                                 env=setup.library_environment(), **popen)
 
     def has_engine(self, name: str) -> bool:
-        """Whether SHOW ENGINES lists it as usable."""
+        """Returns whether SHOW ENGINES lists the engine as usable."""
         return any(row[0].lower() == name.lower() and row[1] in ("YES", "DEFAULT")
                    for row in self.sql("SHOW ENGINES"))
 
     def anonymous_bytes(self) -> int:
-        """Anonymous memory of the process now."""
+        """Returns the process's current anonymous memory in bytes."""
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
             if line.startswith("RssAnon:"):
                 return int(line.split()[1]) * 1024
         return 0
 
     def cpu_seconds(self) -> float:
-        """Processor time that the process has used."""
+        """Returns the processor time that the process has used."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def device_bytes(self) -> tuple:
-        """Bytes that were read from the device for the process, and written by it, so far."""
+        """Returns the bytes read from and written to the device by the process so far."""
         lines = Path(f"/proc/{self.process.pid}/io").read_text().splitlines()
         found = dict(line.split(": ") for line in lines)
         return int(found["read_bytes"]), int(found["write_bytes"])
 
     def spent(self) -> tuple:
-        """Processor seconds, and bytes that the device has read and written for the process."""
+        """Returns the process's processor seconds, and the bytes that it has read from and written
+        to the device."""
         return (self.cpu_seconds(), *self.device_bytes())
 
     def pause(self) -> None:
-        """Let the process stand still until `resume`; it must not be asked to stop meanwhile."""
+        """Pauses the process until `resume`; do not stop it normally in between."""
         self.process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let a paused process go on."""
+        """Resumes a paused process."""
         self.process.send_signal(signal.SIGCONT)
 
     def log_tail(self, count: int = 15) -> str:
-        """The last lines of the error log."""
+        """Returns the last lines of the error log."""
         try:
             lines = self.log.read_text(errors="replace").splitlines()
         except OSError:
@@ -215,7 +217,7 @@ class PrivateServer:
         self.socket.unlink(missing_ok=True)
 
     def write_configuration(self) -> Path:
-        """Write my.cnf; its path."""
+        """Writes my.cnf; returns its path."""
         lines = {
             "datadir": self.data, "socket": self.socket, "pid_file": self.folder / "pid",
             "basedir": SERVER / "usr", "lc_messages_dir": SERVER / "usr/share/mysql",
@@ -272,14 +274,14 @@ class PrivateServer:
 
 
 def end_with_parent() -> None:
-    """For `preexec_fn`: the kernel ends the new process when the one that started it ends, however
-    that happens."""
+    """For `preexec_fn`: makes the kernel end the new process when its parent ends for any
+    reason."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def connect(socket: Path, database: str = "", user: str = "root", **more):
-    """A PyMySQL connection through a socket; without TLS, for which each connection would read all
-    certificates of the machine."""
+    """Returns a PyMySQL connection through a socket, without TLS, because with TLS each connection
+    would read all certificates of the machine."""
     import pymysql
     settings = {"autocommit": True, "charset": "utf8mb4", "read_timeout": 3600,
                 "max_allowed_packet": 256 << 20, "ssl_disabled": True, **more}
@@ -288,19 +290,20 @@ def connect(socket: Path, database: str = "", user: str = "root", **more):
 
 
 def client_words(socket: Path, *arguments) -> list:
-    """The command line of the `mariadb` client."""
+    """Returns the command line of the `mariadb` client."""
     return [str(SERVER / "usr/bin/mariadb"), "--no-defaults", f"--socket={socket}", "--user=root",
             f"--character-sets-dir={SERVER / 'usr/share/mysql/charsets'}",
             "--default-character-set=utf8mb4", "--max-allowed-packet=256M", *map(str, arguments)]
 
 
 def link_name(plugin: Path) -> str:
-    """The name of a plugin's link in `plugin_folder`; another build than ours has its own."""
+    """Returns the name of a plugin's link in `plugin_folder`; another build has its own name."""
     return plugin.name if plugin == PLUGIN else f"other-{zlib.crc32(bytes(plugin)):08x}.so"
 
 
 def plugin_folder(plugin: Path = PLUGIN) -> Path:
-    """A folder of symlinks to the distribution's plugins and to `plugin`."""
+    """Creates a folder of symlinks to the distribution's plugins and to `plugin`; returns its
+    path."""
     folder = VAR / "plugins"
     folder.mkdir(parents=True, exist_ok=True)
     wanted = {p.name: p for p in (SERVER / "usr/lib/mysql/plugin").glob("*.so")}
@@ -316,7 +319,8 @@ def plugin_folder(plugin: Path = PLUGIN) -> Path:
 
 
 def template() -> Path:
-    """A data folder as mariadb-install-db makes it; made once and copied for every server."""
+    """Returns a data folder made by mariadb-install-db, which is created once and copied for every
+    server."""
     version = setup.ensure()["package_version"].replace(":", "_")
     place = VAR / f"template-{version}"
     if place.exists():
@@ -324,7 +328,7 @@ def template() -> Path:
     fresh = VAR / f"template.new.{os.getpid()}"
     shutil.rmtree(fresh, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="cheetah-") as short:
-        # mariadb-install-db is a shell script that takes no blanks in paths.
+        # mariadb-install-db is a shell script that does not support blanks in paths.
         root, data = Path(short) / "server", Path(short) / "data"
         root.symlink_to(SERVER)
         fresh.mkdir()
@@ -350,8 +354,8 @@ def template() -> Path:
 
 
 def scratch(name: str) -> Path:
-    """An empty folder for one run of a test: `var/tmp/NAME-PID`. Folders of runs that have ended go
-    now, unless the environment's KEEP says that somebody wants to look at them."""
+    """Creates an empty folder for one run of a test: `var/tmp/NAME-PID`. Deletes the folders of
+    ended runs, unless the environment variable named by `KEEP` is set."""
     root = VAR / "tmp"
     for old in root.glob(f"{name}-*"):
         pid = old.name.removeprefix(f"{name}-")

@@ -1,4 +1,4 @@
-"""`make up`, `make sql`, `make down`: one private server that stays, in `var/run`."""
+"""`make up`, `make sql`, `make down`: one persistent private server, in `var/run`."""
 
 import os
 import shutil
@@ -14,11 +14,12 @@ from .say import Failure
 from .server import STOP_SECONDS, PrivateServer, client_words
 
 DATABASE = "test"
-OWN_SETTINGS = RUN / "own.cnf"   # the user's; my.cnf is written anew at each start
+OWN_SETTINGS = RUN / "own.cnf"   # the user's settings; my.cnf is rewritten at each start
 
 
 def up(_arguments=()) -> int:
-    """Start the server, with Cheetah when the plugin can be built; 1 when Cheetah is refused."""
+    """Starts the server, with Cheetah if the plugin can be built; returns 1 if Cheetah does not
+    start."""
     if any((PROJECT / "plugin").rglob("*.cc")):
         build.build()
     pid = running_pid()
@@ -43,7 +44,7 @@ def up(_arguments=()) -> int:
 
 
 def why_without(server, log_bytes_before: int) -> list:
-    """Why the server runs without the engine: what its log says after that many bytes."""
+    """Returns why the server runs without the engine, from its log after that many bytes."""
     if not server.plugin:
         return [f"  the plugin is not built: {make('build')}"]
     said = server.log.read_bytes()[log_bytes_before:].decode(errors="replace").splitlines()
@@ -52,7 +53,7 @@ def why_without(server, log_bytes_before: int) -> list:
 
 
 def sql(_arguments=()) -> int:
-    """A client: interactive, or statements from standard input."""
+    """Runs a client: interactive, or with statements from standard input."""
     if not running_pid():
         raise Failure(f"no server is running: {make('up')}")
     arguments = ["--show-warnings", *(["--table"] if sys.stdin.isatty() else [])]
@@ -64,7 +65,7 @@ def sql(_arguments=()) -> int:
 
 
 def with_server(arguments) -> int:
-    """Run a program that finds the private server's programs and libraries."""
+    """Runs a program that finds the private server's programs and libraries."""
     if not arguments:
         raise Failure("name the program to run, and its words")
     environment = setup.library_environment()
@@ -76,7 +77,7 @@ def with_server(arguments) -> int:
 
 
 def down(_arguments=()) -> None:
-    """Stop the server; its data stays."""
+    """Stops the server; its data stays."""
     pid = running_pid()
     if not pid:
         print("no server is running")
@@ -84,19 +85,20 @@ def down(_arguments=()) -> None:
     folder = socket_in_use().parent
     os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + STOP_SECONDS
-    # The pid file goes before the process does; the data is free only after the process.
+    # The server deletes the pid file before its process ends; the data is in use until the process
+    # ends.
     while Path(f"/proc/{pid}").exists():
         if time.monotonic() > deadline:
             raise Failure(f"pid {pid} has not stopped after {STOP_SECONDS} s; "
                           f"see {show(RUN / 'error.log')}")
         time.sleep(0.1)
-    if folder != RUN:   # a short one in the temporary folder, made because this path is long
+    if folder != RUN:   # a short folder under /tmp, made because this path is long
         shutil.rmtree(folder, ignore_errors=True)
     print(f"stopped; the data stays in {show(RUN / 'data')}")
 
 
 def running_pid() -> int:
-    """The pid of our server, or 0. A pid of another program is none of ours."""
+    """Returns the pid of our server, or 0. A pid of another program does not count."""
     try:
         pid = int((RUN / "pid").read_text())
         program = os.readlink(f"/proc/{pid}/exe")
@@ -108,7 +110,7 @@ def running_pid() -> int:
 
 
 def socket_in_use() -> Path:
-    """The socket that the running server's configuration names."""
+    """Returns the socket in the running server's configuration."""
     for line in (RUN / "my.cnf").read_text().splitlines():
         if line.startswith("socket ="):
             return Path(line.split("=", 1)[1].strip())

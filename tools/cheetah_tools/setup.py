@@ -1,14 +1,14 @@
-"""Set-up: a MariaDB of one exact version, unpacked under `var/`, with the private headers a plugin
-needs.
+"""Set-up: installs a MariaDB of one exact version under `var/`, with the private headers that a
+plugin needs.
 
-A storage engine loads only into the very version it was built for, and Debian may offer a newer
-binary than it has source for. So the newest release of the series is taken whose binary AND source
-can really be downloaded; every package is fetched with that exact version. Each part is made beside
-its place and renamed, so an interrupted run starts that part again and a finished one costs
-nothing.
+A storage engine loads only into the exact version it was built for, and Debian may offer a newer
+binary than source. So set-up takes the newest release of the series whose binary AND source can be
+downloaded, and fetches every package with that exact version. Each part is created under a
+temporary name and renamed: an interrupted run starts that part again, and a finished part is not
+repeated.
 
-A series of another Debian release than this machine's brings that release's C library and its
-loader with it (`own_loader.py`).
+A series of another Debian release than this machine's includes that release's C library and its
+loader (`own_loader.py`).
 """
 
 import hashlib
@@ -24,42 +24,42 @@ from . import apt, environment, own_loader
 from .paths import HEADERS, SERIES, SERVER, SOURCE, STAMP, VAR, show
 from .say import Failure, note, step
 
-# The Debian release that each series of the server comes from.
+# The Debian release of each server series.
 RELEASES = {"10.11": "bookworm", "11.8": "trixie"}
-# All of one version: a mix of releases does not start or does not load plugins.
+# All packages have one version: a mix of releases does not start or does not load plugins.
 MARIADB_PACKAGES = [
     "mariadb-server-core", "mariadb-server", "mariadb-client-core", "mariadb-client",
     "mariadb-common", "libmariadb3", "libmariadb-dev", "libmariadbd-dev", "mariadb-test",
     "mariadb-test-data", "mariadb-backup",
 ]
-# Libraries a bare machine lacks, the database driver of the tools, zstd for dumps, and sysbench for
+# Libraries that a bare machine lacks, the tools' database driver, zstd for dumps, and sysbench for
 # `make bench`.
 OTHER_PACKAGES = [
     "liburing2", "libaio1", "libnuma1", "libpmem1", "libdaxctl1", "libndctl6", "liblzo2-2",
     "libpcre2-posix3", "libconfig-inifiles-perl", "python3-pymysql", "zstd",
     "sysbench", "libluajit-5.1-2", "libpq5",
 ]
-# What is only compared with, or what few tests need: set-up goes on without it, and `absent`
-# says why it is not there. Name: packages (those of MariaDB's release first), and what they are
-# for.
+# Packages for comparisons or few tests only: set-up continues without them, and `absent` reports
+# why they are missing. Name: MariaDB's packages, other packages, and the file that must exist.
 OPTIONAL = {
     "MyRocks": (["mariadb-plugin-rocksdb"], ["librocksdb7.8", "libsnappy1v5", "libgflags2.2"],
                 "usr/lib/mysql/plugin/ha_rocksdb.so"),
     "Spider": (["mariadb-plugin-spider"], [], "usr/lib/mysql/plugin/ha_spider.so"),
     "7-Zip": ([], ["p7zip"], "usr/lib/p7zip/7zr"),
 }
-# What another release than the machine's brings with it.
+# The additional packages for a release other than the machine's.
 C_LIBRARY = ["libc6", "libgcc-s1", "libstdc++6", "patchelf"]
-# Packages that have another name, or are not there any more, in a release.
+# Packages that have another name in a release.
 RENAMED = {"trixie": {
     "libaio1": "libaio1t64", "libssl3": "libssl3t64", "libglib2.0-0": "libglib2.0-0t64",
     "libldap-2.5-0": "libldap2", "libgnutls30": "libgnutls30t64", "libhogweed6": "libhogweed6t64",
     "libnettle8": "libnettle8t64", "libreadline8": "libreadline8t64", "libcurl4": "libcurl4t64",
     "p7zip": "7zip", "libicu72": "libicu76", "librocksdb7.8": "librocksdb9.10",
     "libunistring2": "libunistring5"}}
-# Folders that newer packages have under another name: both are there then.
+# Folders that newer packages have under another name; then both names exist.
 MOVED = {"usr/share/mysql": "mariadb", "usr/lib/p7zip": "7zip"}
-# For libraries that even a small Debian usually has: fetched only when the loader misses them.
+# Packages of libraries that even a small Debian usually has; fetched only if the loader misses
+# them.
 PACKAGE_OF_LIBRARY = {
     "libssl.so.3": "libssl3", "libcrypto.so.3": "libssl3", "libpcre2-8.so.0": "libpcre2-8-0",
     "libpcre2-posix.so.3": "libpcre2-posix3", "libsystemd.so.0": "libsystemd0",
@@ -69,7 +69,7 @@ PACKAGE_OF_LIBRARY = {
     "libbsd.so.0": "libbsd0", "libmd.so.0": "libmd0", "libgcc_s.so.1": "libgcc-s1",
     "libstdc++.so.6": "libstdc++6", "libcap.so.2": "libcap2",
     "libgcrypt.so.20": "libgcrypt20", "libgpg-error.so.0": "libgpg-error0",
-    # What sysbench's PostgreSQL driver asks for, and what that asks for.
+    # The libraries of sysbench's PostgreSQL driver and their dependencies.
     "libgssapi_krb5.so.2": "libgssapi-krb5-2", "libkrb5.so.3": "libkrb5-3",
     "libk5crypto.so.3": "libk5crypto3", "libkrb5support.so.0": "libkrb5support0",
     "libcom_err.so.2": "libcom-err2", "libkeyutils.so.1": "libkeyutils1",
@@ -79,7 +79,7 @@ PACKAGE_OF_LIBRARY = {
     "libunistring.so.2": "libunistring2", "libtasn1.so.6": "libtasn1-6",
     "libnettle.so.8": "libnettle8", "libhogweed.so.6": "libhogweed6", "libgmp.so.10": "libgmp10",
     "libffi.so.8": "libffi8",
-    # What applications ask for (tests/apps): PHP with its extensions, mydumper, Perl's driver.
+    # The libraries of applications (tests/apps): PHP with its extensions, mydumper, Perl's driver.
     "libargon2.so.1": "libargon2-1", "libsodium.so.23": "libsodium23", "libmagic.so.1": "libmagic1",
     "libxxhash.so.0": "libxxhash0", "libxml2.so.2": "libxml2", "libxslt.so.1": "libxslt1.1",
     "libexslt.so.0": "libxslt1.1", "libonig.so.5": "libonig5", "libicuuc.so.72": "libicu72",
@@ -88,7 +88,7 @@ PACKAGE_OF_LIBRARY = {
     "libglib-2.0.so.0": "libglib2.0-0", "libmariadb.so.3": "libmariadb3",
     "libgthread-2.0.so.0": "libglib2.0-0",
 }
-# What must be installed on the machine itself: command -> package.
+# Commands that must be installed on the machine itself: command -> package.
 MACHINE_TOOLS = {
     "g++": "g++", "make": "make", "ar": "binutils", "perl": "perl", "tar": "tar", "xz": "xz-utils",
     "ldd": "libc-bin", "dpkg-deb": "dpkg", "awk": "mawk", "hostname": "hostname",
@@ -96,20 +96,20 @@ MACHINE_TOOLS = {
 CHECKED_PROGRAMS = ["usr/sbin/mariadbd", "usr/bin/mariadb", "usr/bin/mariadb-admin",
                     "usr/bin/mariadb-dump", "usr/bin/mariadb-test", "usr/bin/zstd",
                     "usr/bin/sysbench"]
-ABSENT = "absent.json"         # in the server's folder: what of OPTIONAL could not be had, and why
-# A library that was added may ask for others.
+ABSENT = "absent.json"         # in the server's folder: the missing parts of OPTIONAL, and why
+# An added library may need others.
 LIBRARY_ROUNDS_MAX = 8
 HEADER_FOLDERS = ("include/", "sql/", "wsrep-lib/include/", "wsrep-lib/wsrep-API/v26/")
 
 
 def main(_arguments=()) -> None:
-    """The command: make everything that is missing, then say what is there."""
+    """Runs the command: installs what is missing, then reports it."""
     state = ensure()
     print(f"MariaDB {state['version']} is ready in {show(SERVER)}, its headers in {show(HEADERS)}")
 
 
 def ensure() -> dict:
-    """Make sure that the private server is there; what was installed (`version`, ..)."""
+    """Makes sure that the private server exists; returns what was installed (`version`, ..)."""
     wanted = recipe()
     if STAMP.exists():
         state = json.loads(STAMP.read_text())
@@ -131,28 +131,29 @@ def ensure() -> dict:
 
 
 def release() -> str:
-    """The Debian release of the chosen series; Failure if there is no such series."""
+    """Returns the Debian release of the chosen series; raises Failure for an unknown series."""
     if SERIES not in RELEASES:
         raise Failure(f"SERVER={SERIES}: the series are {', '.join(RELEASES)}")
     return RELEASES[SERIES]
 
 
 def is_foreign() -> bool:
-    """Whether the server comes from another Debian release than this machine."""
+    """Returns whether the server comes from another Debian release than this machine."""
     return release() != apt.machine_release()
 
 
 def recipe() -> str:
-    """Changes when the list of what set-up installs changes, so that an old `var/` is completed."""
+    """Returns a hash that changes with the list of what is installed, so that an old `var/` is
+    completed."""
     text = repr((MARIADB_PACKAGES, OTHER_PACKAGES, OPTIONAL, HEADER_FOLDERS, f"{SERIES}."))
     if is_foreign():
-        # Its programs name the place of their loader.
+        # The programs contain the path of their loader.
         text += repr((C_LIBRARY, str(SERVER), RENAMED.get(release())))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def machine_tools() -> None:
-    """Install the few build tools that are missing, with root or sudo; name them otherwise."""
+    """Installs missing build tools with root or sudo; otherwise the error names them."""
     missing = sorted({package for tool, package in MACHINE_TOOLS.items() if not shutil.which(tool)})
     if not shutil.which("cargo"):
         raise Failure("cargo not found: install Rust 1.85 or newer (rustup.rs), then run this "
@@ -162,7 +163,7 @@ def machine_tools() -> None:
 
 
 def choose_source(archive: apt.Archive) -> str:
-    """Download the newest source there is a binary for; its package version."""
+    """Downloads the newest source that has a binary; returns its package version."""
     offered = [v for v in archive.versions("mariadb-server") if f"{SERIES}." in v]
     if not offered:
         raise Failure(f"no MariaDB {SERIES}.x among the packages of this machine's sources: "
@@ -184,13 +185,13 @@ def choose_source(archive: apt.Archive) -> str:
 
 
 def is_at_hand(version: str) -> bool:
-    """Whether the source of that version was downloaded before."""
+    """Returns whether the source of that version was downloaded before."""
     marker = SOURCE / "package-version"
     return marker.exists() and marker.read_text().strip() == version
 
 
 def pinned_source(archive: apt.Archive, offered: list) -> str:
-    """Download the source of the version that a lock names, which the archive may still have."""
+    """Downloads the source of the version in the lock, which the archive may still have."""
     lock = Path(__file__).with_name(f"mariadb-{SERIES}.lock")
     if not lock.exists():
         raise Failure("none of these MariaDB versions has its source in the archives: "
@@ -210,7 +211,7 @@ def pinned_source(archive: apt.Archive, offered: list) -> str:
 
 
 def source_tarball() -> Path:
-    """The upstream archive within the source package."""
+    """Returns the upstream archive of the source package."""
     found = sorted(SOURCE.glob("mariadb*.orig.tar.*"))
     found = [f for f in found if f.suffix in (".xz", ".gz", ".bz2")]
     if not found:
@@ -219,7 +220,8 @@ def source_tarball() -> Path:
 
 
 def unpack_headers(version: str) -> None:
-    """The private headers, with the one generated file that no package ships."""
+    """Unpacks the private headers, and creates the one generated header that no package
+    contains."""
     marker = HEADERS / "version"
     if marker.exists() and marker.read_text().strip() == version:
         return
@@ -241,12 +243,13 @@ def unpack_headers(version: str) -> None:
 
 
 def is_header(name: str) -> bool:
-    """Whether a file of the source tree is one that a plugin may include."""
+    """Returns whether a plugin may include this file of the source tree."""
     return name.endswith((".h", ".hpp", ".h.in", ".ic", ".inl")) and name.startswith(HEADER_FOLDERS)
 
 
 def unpack_server(archive: apt.Archive, package_version: str) -> None:
-    """Unpack every package beside the server's place, add missing libraries, then rename."""
+    """Unpacks every package under a temporary name, adds missing libraries, then renames the
+    folder."""
     marker = SERVER / "recipe"
     if marker.exists() and marker.read_text() == recipe() + package_version:
         return
@@ -272,7 +275,8 @@ def unpack_server(archive: apt.Archive, package_version: str) -> None:
 
 
 def complete(archive: apt.Archive, programs: list, root: Path) -> None:
-    """Add the shared libraries that these programs miss; Failure when some cannot be had."""
+    """Adds the shared libraries that these programs miss; raises Failure if some are not
+    available."""
     for _ in range(LIBRARY_ROUNDS_MAX):
         missing = missing_libraries(root, programs)
         if not missing:
@@ -282,7 +286,7 @@ def complete(archive: apt.Archive, programs: list, root: Path) -> None:
 
 
 def add_optional(archive: apt.Archive, package_version: str, root: Path) -> dict:
-    """Unpack what can be had of `OPTIONAL`; name -> why, of the rest."""
+    """Unpacks the available parts of `OPTIONAL`; returns name -> reason for the others."""
     absent = {}
     for name, (of_release, others, program) in OPTIONAL.items():
         try:
@@ -301,18 +305,18 @@ def add_optional(archive: apt.Archive, package_version: str, root: Path) -> dict
 
 
 def absent() -> dict:
-    """What of `OPTIONAL` this machine could not have, and why."""
+    """Returns the parts of `OPTIONAL` that this machine does not have, and why."""
     place = SERVER / ABSENT
     return json.loads(place.read_text()) if place.exists() else {}
 
 
 def name_in(archive: apt.Archive, package: str) -> str:
-    """What a package is called in the archive's release."""
+    """Returns a package's name in the archive's release."""
     return RENAMED.get(archive.release, {}).get(package, package)
 
 
 def unpack_debs(debs: list, root: Path) -> None:
-    """dpkg -x each package; scripts of the packages never run."""
+    """Unpacks each package with dpkg-deb -x, which never runs the packages' scripts."""
     for deb in debs:
         subprocess.run(["dpkg-deb", "-x", str(deb), str(root)], check=True)
     for folder, newer in MOVED.items():
@@ -322,7 +326,7 @@ def unpack_debs(debs: list, root: Path) -> None:
 
 
 def missing_libraries(root: Path, programs: list) -> set:
-    """Names of shared libraries that the loader cannot find for these programs."""
+    """Returns the names of shared libraries that the loader cannot find for these programs."""
     missing = set()
     for program in programs:
         if not (root / program).exists():
@@ -337,7 +341,7 @@ def missing_libraries(root: Path, programs: list) -> set:
 
 
 def fetch_libraries(archive: apt.Archive, missing: set, root: Path) -> None:
-    """Add the packages of missing libraries to the private server."""
+    """Adds the packages of missing libraries to the private server."""
     unknown = sorted(name for name in missing if name not in PACKAGE_OF_LIBRARY)
     if unknown:
         raise Failure("the private server needs shared libraries this machine lacks: "
@@ -351,8 +355,8 @@ def fetch_libraries(archive: apt.Archive, missing: set, root: Path) -> None:
 
 
 def library_environment(root: Path = SERVER) -> dict:
-    """The environment in which programs of the private server run. Those with a loader of their own
-    find their libraries without it, and others must not meet these."""
+    """Returns the environment for programs of the private server. Programs with their own loader
+    find their libraries without it, and other programs must not load these libraries."""
     kept = [] if own_loader.of(root) else own_loader.library_folders(root)
     if os.environ.get("LD_LIBRARY_PATH"):
         kept.append(os.environ["LD_LIBRARY_PATH"])
@@ -360,7 +364,7 @@ def library_environment(root: Path = SERVER) -> dict:
 
 
 def swap(fresh: Path, place: Path) -> None:
-    """Put a finished folder into its place."""
+    """Moves a finished folder into place."""
     old = place.with_name(place.name + ".old")
     shutil.rmtree(old, ignore_errors=True)
     if place.exists():
@@ -370,7 +374,7 @@ def swap(fresh: Path, place: Path) -> None:
 
 
 def replace_text(place: Path, text: str) -> None:
-    """Write a small file so that it is there whole or not at all."""
+    """Writes a small file atomically."""
     fresh = place.with_name(place.name + ".new")
     fresh.write_text(text)
     fresh.rename(place)

@@ -1,14 +1,13 @@
-"""`make soak HOURS=n SEED=s JOBS=j`: rounds of tests that exist, drawn at random with their seeds,
-j at a time, until they have taken n hours, added up.
+"""`make soak HOURS=n SEED=s JOBS=j`: runs rounds of existing tests, drawn at random with their
+seeds, j at a time, until their times add up to n hours.
 
-The seed decides which rounds follow each other, and the seeds of their tests. A round that has
-begun is finished. The first failure ends the soak and prints the command that repeats its round;
-servers' folders stay. The ledger has a line for each round.
+The seed determines the order of the rounds and the seeds of their tests. A round that has begun is
+finished. The first failure ends the soak and prints the command that repeats its round; servers'
+folders stay. The ledger has a line for each round.
 
-A soak that was stopped goes on with the same SEED: the rounds that the ledgers have of that seed
-and engine count with their time. A round that was stopped in the middle is run again. So is one
-that failed, once the commit is another one. Of another engine nothing counts, nor of one that is no
-commit's.
+A soak that was stopped continues with the same SEED: the ledgers' rounds of that seed and engine
+count with their time. A round that was interrupted runs again. A failed round runs again at another
+commit. Rounds of another engine, or of an engine that is not a commit's, do not count.
 """
 
 import argparse
@@ -31,20 +30,20 @@ LEDGER, LOGS = VAR / "soak.tsv", VAR / "soak"
 LANDED = PROJECT / "docs/developers/soak.tsv"
 HEAD = ["date", "commit", "engine", "seed", "round", "passed", "skipped", "seconds", "result",
         "command"]
-SECONDS_MAX = 1800   # of a round: several times what the longest one takes
+SECONDS_MAX = 1800   # per round; several times the longest duration
 SEED_MAX = 2**31
 
 running = set()   # processes of rounds
 
 
 class Scenario:
-    """One kind of round: `words` after its tool, and how often it is drawn."""
+    """One kind of round: the arguments of its tool, and its weight in the draw."""
 
     def __init__(self, name: str, weight: int, tool: list, *words: str):
         self.name, self.weight, self.words = name, weight, [*tool, *words]
 
     def command(self, seed: int) -> list:
-        """What runs it with a seed."""
+        """Returns the command that runs a round with a seed."""
         return [*self.words, "--seed", str(seed)]
 
 
@@ -71,7 +70,7 @@ SCENARIOS = [
 
 
 def main(arguments: list) -> int:
-    """The command; exit status 1 when a round failed."""
+    """Runs the command; returns 1 if a round failed."""
     parser = argparse.ArgumentParser(prog="soak", description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--hours", type=float, required=True, help="of all rounds, added up")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="of the whole")
@@ -85,7 +84,7 @@ def main(arguments: list) -> int:
 
 
 def drawn(seed: int):
-    """The rounds of a seed, without an end: scenarios, each with a seed of its own."""
+    """Yields the rounds of a seed endlessly: scenarios, each with its own seed."""
     rng = random.Random(seed)
     weights = [scenario.weight for scenario in SCENARIOS]
     while True:
@@ -93,7 +92,7 @@ def drawn(seed: int):
 
 
 class Soak:
-    """The rounds of a seed, and what has come of them so far. Several threads use it."""
+    """The rounds of a seed and their results so far. Several threads use it."""
 
     def __init__(self, hours: float, seed: int):
         self.seconds_max, self.seed = hours * 3600, seed
@@ -109,12 +108,13 @@ class Soak:
                 self._add(scenario.name, *self.finished[number])
 
     def work(self, run_round) -> None:
-        """Run rounds until the time is up or one has failed."""
+        """Runs rounds until the time is up or one fails."""
         while (todo := self._begin()):
             self._end(*todo, *run_round(todo[0], todo[2]))
 
     def _begin(self):
-        """The next round that the ledgers do not have: its number, name and command; or None."""
+        """Returns the next round that the ledgers do not have (its number, name and command), or
+        None."""
         with self._lock:
             for number, (scenario, seed) in self._todo:
                 if number in self.finished:
@@ -128,7 +128,7 @@ class Soak:
         raise AssertionError("a seed has rounds without an end")
 
     def _end(self, number: int, name: str, command: list, ok: bool, good: int, left_out: int):
-        """Note a round that has ended by itself."""
+        """Records a round that ended by itself."""
         with self._lock:
             if self.is_stopped:
                 return
@@ -145,14 +145,14 @@ class Soak:
                                      f"(log: {show(log_of(number))})")
 
     def _add(self, name: str, good: int, left_out: int, seconds: float) -> None:
-        """Count a round."""
+        """Counts a round."""
         self.kinds[name] += bool(good)
         self.passed, self.skipped = self.passed + good, self.skipped + left_out
         self.seconds += seconds
 
 
 def soak(hours: float, seed: int, run_round, jobs: int = 1) -> int:
-    """Run rounds, so many at a time, until the time is up or one has failed; the exit status."""
+    """Runs rounds, `jobs` at a time, until the time is up or one fails; returns the exit status."""
     whole = Soak(hours, seed)
     if whole.finished:
         print(f"goes on: {len(whole.finished)} rounds of engine {whole.engine} are done",
@@ -162,7 +162,7 @@ def soak(hours: float, seed: int, run_round, jobs: int = 1) -> int:
         try:
             for worker in futures.wait(workers, return_when=futures.FIRST_EXCEPTION).done:
                 worker.result()
-        except BaseException:   # Ctrl-C, too
+        except BaseException:   # also on Ctrl-C
             whole.is_stopped = True
             while not all(worker.done() for worker in workers):
                 for process in list(running):
@@ -179,8 +179,8 @@ def soak(hours: float, seed: int, run_round, jobs: int = 1) -> int:
 
 
 def run(number: int, command: list) -> tuple:
-    """Run a round; whether it was good, and how many tests passed and were skipped. One that takes
-    too long is ended, and its log says what its processes were at."""
+    """Runs a round; returns whether it passed, and how many tests passed and were skipped. A round
+    that takes too long is ended, and its log describes its processes."""
     LOGS.mkdir(parents=True, exist_ok=True)
     step = testall.Step(f"round {number}", [sys.executable, "-B", *command])
     one = testall.Running(step, SECONDS_MAX, log_of(number), {server.KEEP: "1"})
@@ -196,13 +196,14 @@ def run(number: int, command: list) -> tuple:
 
 
 def log_of(number: int):
-    """Where a round's output goes; that of an earlier soak is overwritten."""
+    """Returns the path of a round's log; the log of an earlier soak is overwritten."""
     return LOGS / f"{number:04}.log"
 
 
 def rounds_of(commit: str, engine: str, seed: int) -> dict:
-    """The rounds that the ledgers have of a soak, by number: tests that passed, tests that were
-    skipped, seconds. The last line of a round counts, and not if it failed at another commit."""
+    """Returns the ledgers' rounds of a soak, by number: tests passed, tests skipped, seconds. The
+    last line of a round counts, except a failure at another commit. Raises Failure if a round
+    failed at this commit."""
     rounds = {}
     for ledger in filter(Path.exists, (LANDED, LEDGER)):
         for line in ledger.read_text(encoding="utf-8").splitlines():
@@ -221,7 +222,7 @@ def rounds_of(commit: str, engine: str, seed: int) -> dict:
 
 
 def note(*cells) -> None:
-    """Append to the ledger."""
+    """Appends a line to the ledger."""
     LEDGER.parent.mkdir(parents=True, exist_ok=True)
     is_new = not LEDGER.exists()
     with open(LEDGER, "a", encoding="utf-8") as ledger:

@@ -1,5 +1,5 @@
-"""What the processes of a command that does not end are at: for the log of a test that hangs where
-nobody can look."""
+"""Describes what the processes of a hanging command are doing, for the log of an unattended
+test."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ STOP_SECONDS_MAX = 30
 
 
 def descendants(pid: int) -> list:
-    """A process and those that it started, and they; a parent comes before its children."""
+    """Returns a process and all its descendants; parents precede their children."""
     found = [pid]
     for parent in found:
         for thread in Path(f"/proc/{parent}/task").glob("*"):
@@ -23,9 +23,9 @@ def descendants(pid: int) -> list:
 
 
 def describe(pid: int) -> str:
-    """Each process below `pid` with its threads: their names (of a Rust test: the test's), states,
-    and what they wait for in the kernel. With gdb on the machine, where they are in the program as
-    well; stops them for this moment. Blocks for a minute at most."""
+    """Describes each process below `pid` with its threads: their names (in a Rust test, the test's
+    name), states, and what they wait for in the kernel. If gdb is installed, also their backtraces,
+    for which it stops the processes briefly. Blocks for a minute at most."""
     lines, deadline = [], time.monotonic() + GDB_SECONDS_MAX
     for process in descendants(pid):
         words = read(Path(f"/proc/{process}/cmdline")).replace("\0", " ").strip()
@@ -41,7 +41,7 @@ def describe(pid: int) -> str:
 
 
 def backtraces(pid: int, seconds: float) -> str:
-    """Of all threads, by gdb, which has so long."""
+    """Returns gdb's backtraces of all threads; gdb may take this many seconds."""
     if seconds <= 0:
         return f"no time is left for gdb: {GDB_SECONDS_MAX} s went to the processes before"
     try:
@@ -55,7 +55,8 @@ def backtraces(pid: int, seconds: float) -> str:
 
 
 def stop(process: subprocess.Popen) -> None:
-    """Ends a process and all below it: politely, then not. Blocks for half a minute at most."""
+    """Ends a process and its descendants, first with SIGTERM, then with SIGKILL. Blocks for about
+    half a minute at most."""
     below = descendants(process.pid)
     signal_all(below, signal.SIGTERM)
     deadline = time.monotonic() + STOP_SECONDS_MAX
@@ -67,7 +68,7 @@ def stop(process: subprocess.Popen) -> None:
 
 
 def signal_all(pids: list, number: int) -> None:
-    """Sends a signal to those that there still are."""
+    """Sends a signal to those processes that still exist."""
     for pid in pids:
         try:
             os.kill(pid, number)
@@ -76,12 +77,12 @@ def signal_all(pids: list, number: int) -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process has not ended; one that nobody has waited for has."""
+    """Returns whether a process has not ended; a zombie has ended."""
     return read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()[:1] not in ([], ["Z"])
 
 
 def read(path: Path) -> str:
-    """A file of /proc; nothing when its process has gone."""
+    """Returns a file of /proc; empty if its process has ended."""
     try:
         return path.read_text(errors="replace")
     except OSError:

@@ -1,12 +1,12 @@
-"""sysbench's own tables and workloads: sysbench 1.0 of the private server's packages.
+"""sysbench's own tables and workloads, with sysbench 1.0 of the private server's packages.
 
-`rows_file` writes rows once, by sysbench's random numbers with a fixed seed, under
-`var/lab/inputs`. Texts are random digits, as sysbench 1.0 writes them; those of sysbench 0.4, which
-are the same in every row (only `k` differs); or real ones, pieces of Wikipedia's articles or of the
-source of MariaDB. `prepare` lets sysbench fill the tables itself.
+`rows_file` writes rows once under `var/lab/inputs`, with sysbench's random numbers and a fixed
+seed. Texts are random digits, as in sysbench 1.0; the constant texts of sysbench 0.4 (only `k`
+differs between rows); or real ones, pieces of Wikipedia's articles or of the source of MariaDB.
+`prepare` lets sysbench fill the tables itself.
 
-Keys are even, or `zipfian` as YCSB has them: few rows are read most of the time, and a hash
-scatters them over the table (`scattered.lua`).
+Keys are uniform, or `zipfian` as in YCSB: few rows are read most of the time, and a hash scatters
+them over the table (`scattered.lua`).
 """
 
 import hashlib
@@ -30,7 +30,7 @@ PROGRAM = SERVER / "usr/bin/sysbench"
 SCRIPTS = SERVER / "usr/share/sysbench"
 ROWS_SCRIPT = Path(__file__).with_name("sysbench_rows.lua")
 SCATTERED = Path(__file__).with_name("scattered.lua")
-HANGING_SECONDS = 120      # a run that takes that much longer than it should is a finding
+HANGING_SECONDS = 120      # a run that takes this much longer than planned is an error
 COLUMNS = ("id INT NOT NULL AUTO_INCREMENT, k INT NOT NULL DEFAULT 0, "
            "c CHAR(120) NOT NULL DEFAULT '', pad CHAR(60) NOT NULL DEFAULT '', PRIMARY KEY (id)")
 SECOND = re.compile(r"^\[ (\d+)s \] thds: \d+ tps: ([\d.]+) .*? lat \(ms,\d+%\): ([\d.]+) ")
@@ -40,7 +40,7 @@ QUEUE = re.compile(r"^\[ (\d+)s \] queue length: (\d+), concurrency: (\d+)")
 
 @dataclass(frozen=True)
 class Tables:
-    """`rows`: of each table. `texts`: digits, old (of sysbench 0.4) or real. `batch`: rows in each
+    """`rows` per table. `texts`: digits, old (of sysbench 0.4) or real. `batch`: rows per
     INSERT."""
 
     rows: int
@@ -51,19 +51,19 @@ class Tables:
 
 @dataclass(frozen=True)
 class Second:
-    """What sysbench says once a second. `p99_ms`: to the end of a transaction, from when it was due
-    (with a rate) or begun."""
+    """sysbench's report for one second. `p99_ms` is the time to the end of a transaction since it
+    was due (with a rate) or began."""
 
     second: int
     tps: float
     p99_ms: float
-    queue: int = 0     # transactions that were due and had not begun
+    queue: int = 0     # transactions that were due but had not begun
 
 
 @dataclass(frozen=True)
 class Result:
-    """A whole run, after it was warm. `tps`: transactions a second, without those that failed.
-    `errors`: deadlocks and lock waits that ran out, each second."""
+    """The result of a run, without its warm-up. `tps`: transactions per second, without failed
+    ones. `errors`: deadlocks and lock wait timeouts per second."""
 
     tps: float
     p99_ms: float
@@ -76,8 +76,8 @@ class Result:
 
 
 def rows_file(tables: Tables) -> Path:
-    """The INSERT statements of all tables, which must exist. Written when absent, and again when
-    what writes them has changed."""
+    """Returns the file with the INSERT statements for all tables. The file is written if absent,
+    and again if the programs that write it have changed."""
     options = ["--rand-seed=1", "--rand-type=uniform", f"--tables={tables.tables}",
                f"--table-size={tables.rows}", f"--batch={tables.batch}",
                f"--texts={tables.texts}"]
@@ -101,12 +101,13 @@ def rows_file(tables: Tables) -> Path:
 
 
 def environment() -> dict:
-    """The private libraries, and where sysbench's scripts find one another."""
+    """Returns an environment with the private libraries and the search path of sysbench's
+    scripts."""
     return {**setup.library_environment(), "LUA_PATH": f"{SCRIPTS}/?.lua"}
 
 
 def call(words: list) -> None:
-    """Run sysbench to its end; Failure with what it said when it fails."""
+    """Runs sysbench to its end; raises Failure with its output if it fails."""
     done = subprocess.run([str(PROGRAM), *words], env=environment(), text=True,
                           capture_output=True, check=False)
     if done.returncode != 0:
@@ -114,14 +115,14 @@ def call(words: list) -> None:
 
 
 def script_of(workload: str) -> Path:
-    """The script of a workload: our own, or sysbench's."""
+    """Returns the script of a workload: our own, or sysbench's."""
     own = Path(__file__).with_name(f"{workload}.lua")
     return own if own.exists() else SCRIPTS / own.name
 
 
 def prepare(server, database: str, tables: Tables, *options,
             script: str = "oltp_read_write") -> None:
-    """Let sysbench create and fill the tables of a workload."""
+    """Lets sysbench create and fill the tables of a workload."""
     server.sql(f"CREATE DATABASE IF NOT EXISTS {database}")
     call([f"--mysql-socket={server.socket}", "--mysql-user=root", f"--mysql-db={database}",
           f"--tables={tables.tables}", f"--table-size={tables.rows}", "--rand-seed=1", *options,
@@ -129,7 +130,7 @@ def prepare(server, database: str, tables: Tables, *options,
 
 
 def made_of(options: list) -> str:
-    """A short hash of all that determines the rows: the program, the scripts, the options."""
+    """Returns a short hash of everything that determines the rows: program, scripts, options."""
     found = hashlib.sha256(repr([*options, texts.from_wikipedia()]).encode())
     for file in (PROGRAM, SCRIPTS / "oltp_common.lua", ROWS_SCRIPT):
         found.update(file.read_bytes())
@@ -137,7 +138,7 @@ def made_of(options: list) -> str:
 
 
 def remove_others(stem: str) -> None:
-    """Remove other rows of the same tables, and what killed processes have left."""
+    """Removes other files of the same tables, and remaining files of killed processes."""
     for file in FOLDER.glob(f"{stem}*"):
         pid = file.suffix.removeprefix(".")
         if not (pid.isdigit() and Path(f"/proc/{pid}").exists()):
@@ -145,15 +146,15 @@ def remove_others(stem: str) -> None:
 
 
 def create_table(number: int, clause: str, key: bool = True) -> str:
-    """The statement for one table; `clause` is what stands behind the closing parenthesis."""
+    """Returns the statement for one table; `clause` follows the closing parenthesis."""
     index = f", KEY k_{number} (k)" if key else ""
     return f"CREATE TABLE sbtest{number} ({COLUMNS}{index}) {clause}"
 
 
 def load(server, engine, tables: Tables, key_last: bool = False, key: bool = True) -> float:
-    """Create the tables in database `sbtest` and fill them through the ordinary client; the seconds
-    until all is flushed. `key_last`: the key on `k` is added when the rows are there. Without `key`
-    there is none."""
+    """Creates the tables in database `sbtest` and fills them through the ordinary client; returns
+    the seconds until everything is flushed. With `key_last` the key on `k` is added after the rows;
+    without `key` there is none."""
     source_file = rows_file(tables)
     server.sql(f"CREATE DATABASE IF NOT EXISTS {DATABASE}")
     for number in range(1, tables.tables + 1):
@@ -168,7 +169,7 @@ def load(server, engine, tables: Tables, key_last: bool = False, key: bool = Tru
 
 
 def warm(server, tables: Tables) -> None:
-    """Gather statistics, and read every index once."""
+    """Gathers statistics and reads every index once."""
     for number in range(1, tables.tables + 1):
         server.sql(f"ANALYZE TABLE sbtest{number}", DATABASE)
         for index in ("PRIMARY", f"k_{number}"):
@@ -177,7 +178,7 @@ def warm(server, tables: Tables) -> None:
 
 
 def server_options(connections: int, tables: int = 1) -> dict:
-    """What a server needs for that many connections; locks are waited for at most ten seconds."""
+    """Returns server options for this many connections, with lock wait timeouts of ten seconds."""
     most = connections + 50
     return {"max_connections": most, "thread_cache_size": most, "back_log": most,
             "max_prepared_stmt_count": 1_000_000, "table_open_cache": most * tables + 400,
@@ -187,8 +188,8 @@ def server_options(connections: int, tables: int = 1) -> dict:
 
 def words(workload: str, tables: Tables, connections: int, seconds: int, warm_seconds: int = 0,
           rate: int = 0, each_second: bool = False, seed: int = 1, histogram: bool = False) -> list:
-    """The options of a run, without those that say where the server is; for `trial.did`, put
-    `sysbench` before them. `seed`: 0 for other random numbers in each run."""
+    """Returns the options of a run, without the server's address; for `trial.did`, put `sysbench`
+    before them. With `seed` 0 each run has other random numbers."""
     found = [workload, f"--tables={tables.tables}", f"--table-size={tables.rows}",
              "--rand-type=uniform",
              f"--rand-seed={seed}", "--percentile=99",
@@ -203,11 +204,11 @@ def words(workload: str, tables: Tables, connections: int, seconds: int, warm_se
 def run(server, workload: str, tables: Tables, connections: int, seconds: int,
         warm_seconds: int = 0, rate: int = 0, each_second: bool = False, seed: int = 1,
         histogram: bool = False, on_report=lambda: None, keys: str = "uniform") -> Result:
-    """A workload (`oltp_read_write`, `oltp_point_select`, ..) with so many connections; blocks for
-    its time. What happens in the first `warm_seconds` is not counted. `rate`: transactions that are
-    due each second, together; 0: as many as can be. `on_report` is called when sysbench reports:
-    when it is warm, and at the end. `histogram`: also the median, of the whole run. `keys`: uniform
-    or zipfian. Failure when sysbench fails or hangs."""
+    """Runs a workload (`oltp_read_write`, `oltp_point_select`, ..) with this many connections;
+    blocks for its time. The first `warm_seconds` are not counted. `rate`: total transactions due
+    per second; 0: as many as possible. `on_report` is called when sysbench reports: after the
+    warm-up, and at the end. `histogram`: also the median, of the whole run. `keys`: uniform or
+    zipfian. Raises Failure if sysbench fails or hangs."""
     script, *options = words(workload, tables, connections, seconds, warm_seconds, rate,
                              each_second, seed, histogram)
     lines = []
@@ -240,8 +241,7 @@ def run(server, workload: str, tables: Tables, connections: int, seconds: int,
 
 
 def parse(text: str, warm_seconds: int = 0) -> Result:
-    """Read what sysbench printed: its last report, and the lines of the seconds since the warm-up,
-    which an earlier report ends."""
+    """Parses sysbench's output: the last report, and the lines of the seconds after the warm-up."""
     last = text.rpartition("SQL statistics:")[2]
 
     def number(pattern: str) -> float:
@@ -258,7 +258,7 @@ def parse(text: str, warm_seconds: int = 0) -> Result:
 
 
 def median_of(text: str) -> float:
-    """The median of the last histogram, in milliseconds; 0 when there is none."""
+    """Returns the median of the last histogram in milliseconds; 0 without a histogram."""
     counts = [(float(found.group(1)), int(found.group(2)))
               for found in BUCKET.finditer(text.rpartition("Latency histogram")[2])]
     half = sum(count for _, count in counts) / 2
@@ -270,7 +270,7 @@ def median_of(text: str) -> float:
 
 
 def seconds_of(text: str) -> list:
-    """The lines that sysbench prints each second, as Seconds."""
+    """Parses the lines that sysbench prints each second."""
     queues = {int(found.group(1)): int(found.group(2))
               for found in map(QUEUE.match, text.splitlines()) if found}
     found = [match for match in map(SECOND.match, text.splitlines()) if match]

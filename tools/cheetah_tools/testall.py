@@ -1,10 +1,10 @@
-"""`make test`: everything, in an order that shows cheap failures first. The last lines say what
-failed, and the sum.
+"""`make test`: all tests, in an order that shows cheap failures first. The last lines list the
+failures and the totals.
 
-A step that runs pytest is counted by its report (JUnit's XML), cargo's tests by their own lines;
-any other step counts as one.
+Steps that run pytest are counted by its report (JUnit's XML), cargo's tests by their output; any
+other step counts as one.
 
-With another series of the server than the first, only the steps that need a server run.
+With a server series other than the first, only the steps that need a server run.
 """
 
 import argparse
@@ -27,7 +27,7 @@ CARGO_RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+
 SUITES_RESULT = re.compile(
     r"^suites: (\d+) of \d+ pass .*?, (\d+) differ with a listed reason, (\d+) without", re.M)
 
-# Lines by which our suites, cargo, pytest and mtr say that something failed.
+# Lines with which our suites, cargo, pytest and mtr report a failure.
 FAILURE = re.compile(r"^(FAIL|ERROR |error(\[E\d+\])?:|.* panicked at |test .* \.\.\. FAILED$"
                      r"|test .* has been running for over |.*\[ fail \])")
 FAILURE_LINES_MAX = 30
@@ -36,16 +36,16 @@ LINES_OF_FAILED = 25
 LINES_OF_STUCK = 200
 ENDED = "error: this step was ended"
 
-# About twice what the longest one takes on two processors. A step that hangs is ended, and says
-# what it was at.
+# About twice the time of the longest step on two processors. A step that hangs is ended, and its
+# log describes its processes.
 STEP_MINUTES = 30
 
 POLL_SECONDS = 0.1
 
 
 class Step:
-    """One command. `needs` names a step before it that must have passed. Steps that leave a
-    processor idle for much of their time run `beside` the others, one after the other."""
+    """One command. `needs` names an earlier step that must have passed. Steps that often leave a
+    processor idle run `beside` the others, one after the other."""
 
     def __init__(self, name: str, words: list, needs: str = "", beside: bool = False):
         self.name, self.words, self.needs, self.beside = name, words, needs, beside
@@ -76,8 +76,8 @@ STEPS = [
 
 
 class Running:
-    """A step whose process has begun, and may take so many seconds. `log`: a place of its own;
-    `more`: for its environment."""
+    """A step with a running process and a time limit. `log`: another path for its log; `more`:
+    additional environment variables."""
 
     def __init__(self, step: Step, seconds_max: float, log: Path = None, more: dict = None):
         self.step, self.seconds_max, self.started = step, seconds_max, time.monotonic()
@@ -92,7 +92,8 @@ class Running:
                                             env={**os.environ, **settings, **(more or {})})
 
     def is_over(self) -> bool:
-        """Whether it has ended; one that takes too long is ended here, and its log tells of it."""
+        """Returns whether the step has ended. Ends a step that takes too long, and describes its
+        processes in the log."""
         if self.process.poll() is not None:
             return True
         if time.monotonic() - self.started < self.seconds_max:
@@ -106,14 +107,14 @@ class Running:
 
 
 class Sum:
-    """What the steps that have ended came to."""
+    """The totals of the steps that have ended."""
 
     def __init__(self):
         self.passed = self.failed = self.skipped = 0
         self.bad, self.reasons = set(), []   # failed or skipped
 
     def add(self, running: Running) -> None:
-        """Count a step that is over, and print what it came to."""
+        """Counts a finished step and prints its result."""
         name, text = running.step.name, running.log.read_text(errors="replace")
         ok = running.process.returncode == 0
         passed, failed, skipped = counts(text, running.report, ok)
@@ -133,7 +134,7 @@ class Sum:
 
 
 def main(arguments: list) -> int:
-    """The command; arguments name single steps, which then need no others."""
+    """Runs the command; arguments name single steps, which then run without the steps they need."""
     parser = argparse.ArgumentParser(prog="cheetah.py test")
     parser.add_argument("names", nargs="*")
     parser.add_argument("--step-minutes", type=float, default=STEP_MINUTES)
@@ -149,15 +150,16 @@ def main(arguments: list) -> int:
 
 
 def is_chosen(step: Step, names: list) -> bool:
-    """Whether to run a step, when these were named, or all."""
+    """Returns whether to run a step: one of the named steps, or by default all that fit the
+    series."""
     if names:
         return step.name in names
     return SERIES == FIRST_SERIES or "build" in (step.name, step.needs)
 
 
 def run_all(steps: list, total: Sum, seconds_max: float) -> None:
-    """Run the steps in their order, those that run beside others in an order of their own, and
-    count each when it is over, or has taken too long."""
+    """Runs the steps in order, with steps that run `beside` others in a second sequence, and counts
+    each step when it ends or is ended."""
     left, running = list(steps), []
     try:
         while left or running:
@@ -170,13 +172,13 @@ def run_all(steps: list, total: Sum, seconds_max: float) -> None:
             time.sleep(POLL_SECONDS)
     except BaseException:
         for each in running:
-            stuck.stop(each.process)   # our tools stop their servers on this
+            stuck.stop(each.process)   # makes our tools stop their servers
         print("stopped")
         raise
 
 
 def begin_next(left: list, beside: bool, running: list, total: Sum, seconds_max: float) -> None:
-    """Begin the next step that runs beside others, or not, once the step that it needs is over."""
+    """Begins the next step of this sequence, once the step that it needs is over."""
     step = next((step for step in left if step.beside == beside), None)
     waits_for = [] if step is None else [*left, *(each.step for each in running)]
     if step is None or any(other.name == step.needs for other in waits_for):
@@ -191,37 +193,39 @@ def begin_next(left: list, beside: bool, running: list, total: Sum, seconds_max:
 
 
 def log_of(step: Step) -> Path:
-    """Where its output goes."""
+    """Returns the path of a step's log."""
     return LOGS / (step.name.replace(" ", "-") + ".log")
 
 
 def last_lines(text: str) -> list:
-    """The end of a failed step's output, before what its processes were at when it was ended."""
+    """Returns the end of a failed step's output, then the description of its processes if it was
+    ended."""
     lines = [line for line in text.strip().splitlines() if line.strip()]
     end = next((at for at, line in enumerate(lines) if line.startswith(ENDED)), len(lines))
     return lines[max(0, end - LINES_OF_FAILED):end] + lines[end:][:LINES_OF_STUCK]
 
 
 def failures(text: str) -> list:
-    """The lines of an output that say what failed, each with two more; a screen at most."""
+    """Returns the lines that report failures, each with the two lines after it; a screenful at
+    most."""
     lines = [line for line in text.splitlines() if line.strip()]
     told = [lines[at:at + 3] for at, line in enumerate(lines) if FAILURE.search(line)]
     return [line[:300] for group in told for line in group][:FAILURE_LINES_MAX]
 
 
 def suites(report: Path) -> list:
-    """The suites in pytest's report; none where pytest did not run, or was ended by force."""
+    """Returns the suites in pytest's report; empty if pytest did not run or was killed."""
     return list(xml.parse(report).getroot().iter("testsuite")) if report.exists() else []
 
 
 def skips(report: Path) -> list:
-    """Skipped tests, and why."""
+    """Returns the skipped tests with their reasons."""
     return [f"{case.get('name')}: {skipped.get('message')}" for suite in suites(report)
             for case in suite.iter("testcase") for skipped in case.iter("skipped")]
 
 
 def counts(text: str, report: Path, ok: bool) -> tuple:
-    """Passed, failed, skipped tests of a step."""
+    """Returns the numbers of passed, failed and skipped tests of a step."""
     found = [tuple(map(int, row)) for row in CARGO_RESULT.findall(text)]
     found += [(int(row[0]), int(row[2]), int(row[1])) for row in SUITES_RESULT.findall(text)]
     for suite in suites(report):

@@ -1,10 +1,10 @@
 """Real text for measurements and the demonstration: rows of MediaWiki's table `text` as a dump, or
 as one long line.
 
-From the shared data set of Wikipedia articles where it lies beside the project, otherwise every
-text file of the MariaDB source package (a file is a row), which compresses better than articles do.
-Either gives the same rows each time; a small dump is the beginning of a large one, and what there
-is ends it.
+The texts come from the shared data set of Wikipedia articles if it exists next to the project,
+otherwise from the text files of the MariaDB source package (one file per row), which compress
+better than articles. Either source gives the same rows each time, so a small dump is the beginning
+of a large one. A dump ends early if the texts run out.
 """
 
 import re
@@ -18,13 +18,14 @@ from .say import Failure, step
 
 WIKIPEDIA = "enwiki_text_plain"
 INSERT_BYTES = 1_000_000
-NOT_PLAIN = re.compile(rb"\\.|['\"\x00-\x1f\x7f-\xff]", re.S)   # and what dumps write for line ends
-# As the document has it, but for the name.
+# `write_plain` replaces these with blanks: escapes of dumps, quotes, control and non-ASCII bytes.
+NOT_PLAIN = re.compile(rb"\\.|['\"\x00-\x1f\x7f-\xff]", re.S)
+# The columns of the document's table.
 COLUMNS = ("`old_id` int(8) unsigned NOT NULL AUTO_INCREMENT, `old_text` mediumblob NOT NULL, "
            "`old_flags` tinyblob NOT NULL, PRIMARY KEY (`old_id`)")
 
-# The demonstration's tables: a file is a row of the first one; the second one describes the files
-# under several indexes.
+# The demonstration's tables: each file is a row of the first table; the second table describes the
+# files under several indexes.
 HEAD = b"""SET NAMES utf8mb4;
 SET time_zone = '+00:00';
 SET foreign_key_checks = 0, unique_checks = 0;
@@ -52,14 +53,14 @@ ESCAPES = [(b"\\", b"\\\\"), (b"'", b"\\'"), (b"\n", b"\\n"), (b"\r", b"\\r"), (
 
 
 class Inserts:
-    """Collects rows into INSERT statements of about one megabyte, as mariadb-dump does."""
+    """Collects rows into INSERT statements of about one megabyte, like mariadb-dump."""
 
     def __init__(self, out, table: str):
         self.out, self.head = out, b"INSERT INTO `" + table.encode() + b"` VALUES\n"
         self.rows, self.size, self.written = [], 0, 0   # `written`: bytes of all rows
 
     def add(self, row: bytes) -> None:
-        """Add a row such as `(1,'a')`."""
+        """Adds a row such as `(1,'a')`."""
         self.rows.append(row)
         self.size += len(row)
         self.written += len(row)
@@ -67,24 +68,24 @@ class Inserts:
             self.flush()
 
     def flush(self) -> None:
-        """Write the statement."""
+        """Writes the statement."""
         if self.rows:
             self.out.write(self.head + b",\n".join(self.rows) + b";\n")
         self.rows, self.size = [], 0
 
 
 def wikipedia_file():
-    """The shared data set; it may be absent."""
+    """Returns the path of the shared data set, which may be absent."""
     return shared_data() / f"{WIKIPEDIA}.sql.zst"
 
 
 def from_wikipedia() -> bool:
-    """Whether the texts of this machine are Wikipedia's."""
+    """Returns whether this machine's texts are Wikipedia's."""
     return wikipedia_file().exists()
 
 
 def missing() -> str:
-    """Why there are no texts here, or the empty string."""
+    """Returns why there are no texts, or ""."""
     if from_wikipedia():
         return ""
     try:
@@ -95,13 +96,13 @@ def missing() -> str:
 
 
 def rows():
-    """The rows as in an INSERT, `(1,'..','utf-8')`, one after the other."""
+    """Yields the rows in the form of an INSERT: `(1,'..','utf-8')`."""
     return (wikipedia_rows(wikipedia_file()) if from_wikipedia()
             else source_rows(setup.source_tarball()))
 
 
 def wikipedia_rows(place):
-    """The rows of the table `text` of a dump with one row in each line, as mariadb-dump 10.11
+    """Yields the rows of the table `text` from a dump with one row per line, as mariadb-dump 10.11
     writes it."""
     source = dump.open_dump(place)
     try:
@@ -122,7 +123,7 @@ def wikipedia_rows(place):
 
 
 def source_files(place):
-    """(entry, content) of each text file of an archive."""
+    """Yields (entry, content) of each text file of an archive."""
     with tarfile.open(place) as archive:
         for member in archive:
             content = archive.extractfile(member).read() if member.isfile() else b"\0"
@@ -131,14 +132,15 @@ def source_files(place):
 
 
 def source_rows(place):
-    """One row for each text file of an archive that is not empty."""
+    """Yields one row for each nonempty text file of an archive."""
     contents = (content for _, content in source_files(place) if content)
     for number, content in enumerate(contents, 1):
         yield b"(%d,'%s','utf-8')" % (number, escaped(content))
 
 
 def source_dump() -> Path:
-    """The demonstration's dump: the source package's text files; made once per version."""
+    """Returns the demonstration's dump of the source package's text files, made once per
+    version."""
     place = VAR / f"demo-source-{setup.ensure()['version']}.sql"
     if place.exists():
         return place
@@ -159,8 +161,8 @@ def source_dump() -> Path:
 
 
 def write_dump(target, bytes_max: int, found=None) -> int:
-    """Write CREATE TABLE `text` and rows until there are `bytes_max` bytes, or no more rows; the
-    bytes of the rows. `found`: rows; those of `rows` unless given."""
+    """Writes CREATE TABLE `text` and rows until there are `bytes_max` bytes of rows, or no more
+    rows; returns the bytes of the rows. `found` are the rows, by default those of `rows`."""
     with open(target, "wb") as out:
         out.write(f"SET NAMES utf8mb4;\nCREATE TABLE `text` ({COLUMNS}) ENGINE=InnoDB;\n".encode())
         inserts, found = Inserts(out, "text"), found or rows()
@@ -174,8 +176,8 @@ def write_dump(target, bytes_max: int, found=None) -> int:
 
 
 def write_plain(target, bytes_least: int) -> None:
-    """Write at least so many bytes of the texts as one line: printable ASCII without quotes and
-    backslashes, words between single blanks. The texts begin again when there are no more."""
+    """Writes at least `bytes_least` bytes of the texts as one line: printable ASCII without quotes
+    and backslashes, words separated by single blanks. The texts repeat if there are not enough."""
     written = 0
     with open(target, "wb") as out:
         while written < bytes_least:
@@ -191,7 +193,7 @@ def write_plain(target, bytes_least: int) -> None:
 
 
 def is_text(content: bytes) -> bool:
-    """Text has no zero byte and is valid UTF-8 (or plain ASCII)."""
+    """Returns whether the content is text: valid UTF-8 without a zero byte."""
     if b"\0" in content:
         return False
     try:
@@ -202,14 +204,14 @@ def is_text(content: bytes) -> bool:
 
 
 def escaped(content: bytes) -> bytes:
-    """The inside of a string literal."""
+    """Escapes the contents of a string literal."""
     for plain, safe in ESCAPES:
         content = content.replace(plain, safe)
     return content
 
 
 def file_row(number: int, path: str, size: int, modified: float) -> bytes:
-    """A row of the table of files."""
+    """Returns a row of the table of files."""
     suffix = Path(path).suffix[1:21]
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(modified))
     return b"(%d,'%s','%s',%d,'%s')" % (number, escaped(path.encode()), escaped(suffix.encode()),

@@ -1,7 +1,10 @@
-// Point selects by primary key for a given time: some connections, each with one prepared
-// statement. One connection alone would measure how fast the system wakes threads up, which differs
-// by a factor of two from run to run. Usage: point_select SOCKET DATABASE TABLE KEY_COLUMN KEY_MAX
-// SECONDS CONNECTIONS Prints the number of queries per second, of all connections together.
+// Runs point selects by primary key for a given time on several connections, each with one prepared
+// statement. A single connection would measure how fast the system wakes threads up, which differs
+// by a factor of two from run to run.
+//
+// Usage: point_select SOCKET DATABASE TABLE KEY_COLUMN KEY_MAX SECONDS CONNECTIONS
+//
+// Prints the number of queries per second of all connections together.
 
 #include <mysql.h>
 
@@ -31,7 +34,7 @@ struct Load {
   std::chrono::duration<double> limit;
 };
 
-// What one connection does; counts its queries into `total`.
+// Runs the queries of one connection and adds their number to `total`.
 void select_points(const Load &load, unsigned int seed, std::atomic<unsigned long long> &total) {
   MYSQL *connection = mysql_init(nullptr);
   if (!mysql_real_connect(connection, nullptr, "root", "", load.database, 0, load.socket, 0))

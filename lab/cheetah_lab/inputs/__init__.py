@@ -1,1 +1,1 @@
-"""Where rows come from."""
+"""Generators of rows."""

@@ -1,10 +1,10 @@
-"""A shard of a blog search: posts with author, title, address and text, under several secondary
-indexes, as a dump.
+"""Generates a shard of a blog search as a dump: posts with author, title, URL and text, under
+several secondary indexes.
 
-The words are made up; how often they come follows Zipf's law, as in natural language, so that the
-texts compress about as English does. The same seed gives the same bytes. The dump is written as
-mariadb-dump writes it, with all that it says before and after the rows of a table: unique_checks =
-0, LOCK TABLES, DISABLE KEYS.
+The words are made up. Their frequencies follow Zipf's law, as in natural language, so the texts
+compress about as well as English. The same seed gives the same bytes. The dump has the form that
+mariadb-dump writes, including the statements before and after a table's rows: unique_checks = 0,
+LOCK TABLES, DISABLE KEYS.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ import zlib
 from cheetah_tools.texts import Inserts, escaped
 
 TABLE = "post"
-# One UNIQUE key, keys on texts, on times, on few values and on many.
+# A UNIQUE key, and keys on strings, on times, and on columns with few and with many values.
 KEYS = ["UNIQUE KEY `url_md5` (`url_md5`)", "KEY `blog_published` (`blog_id`,`published`)",
         "KEY `author` (`author`,`published`)", "KEY `title` (`title`)", "KEY `url` (`url`)",
         "KEY `published` (`published`)", "KEY `links` (`links_in`,`published`)"]
@@ -43,12 +43,12 @@ WORDS, SLOTS = 12_000, 1 << 16
 SYLLABLES = [a + b for a in "b c d f g h k l m n p r s t v w st tr pl".split()
              for b in "a e i o u ar en is on at".split()]
 ONSETS = "a e i o u an be de in re un".split() + SYLLABLES
-BODY_WORDS = 290                  # in the middle; half of the posts have fewer
-FIRST_TIME, SPAN_SECONDS = 1_199_145_600, 110 * 86_400   # 2008 until the document was written
+BODY_WORDS = 290                  # the median number of words in a body
+FIRST_TIME, SPAN_SECONDS = 1_199_145_600, 110 * 86_400   # from 2008 to the date of the document
 
 
 def vocabulary() -> list:
-    """The words by their share of texts: as often in a list of SLOTS as its rank says."""
+    """Returns a list of SLOTS words in which the frequency of a word follows from its rank."""
     rng, words = random.Random(2008), {}
     while len(words) < WORDS:
         length = 1 + sum(len(words) > rank for rank in (90, 700, 5000)) + rng.choice((0, 0, 1))
@@ -58,29 +58,29 @@ def vocabulary() -> list:
     for rank, word in enumerate(words):
         share += SLOTS / (rank + 2.7) / scale
         number = round(share) - len(slots)
-        ends = round(number / 9)      # of sentences, and commas
+        ends = round(number / 9)      # the number of words that end a sentence or precede a comma
         slots += [word] * (number - ends) + [
             word + mark for mark in itertools.islice(itertools.cycle((".", ",")), ends)]
     return (slots + [next(iter(words))] * SLOTS)[:SLOTS]
 
 
 class Posts:
-    """The posts of one seed, one after the other."""
+    """The posts of one seed, in order."""
 
     def __init__(self, rng: random.Random, compressed: bool = False, four_byte: bool = False):
-        """`compressed`: bodies are what MariaDB's COMPRESS() makes of them. `four_byte`: titles and
-        bodies have characters that only utf8mb4 has room for."""
+        """`compressed`: bodies are the output of MariaDB's COMPRESS(). `four_byte`: titles and
+        bodies contain characters that only utf8mb4 can represent."""
         self.rng, self.compressed, self.mark = rng, compressed, " \U0001f406" if four_byte else ""
         self.words = vocabulary()
         self.authors = [self.text(2).title() for _ in range(400)]
 
     def text(self, count: int) -> str:
-        """So many words; a comma or a full stop is a part of the one before it."""
+        """Returns this many random words, some of which end in a comma or a full stop."""
         draws = self.rng.randbytes(2 * count)
         return " ".join(map(self.words.__getitem__, struct.unpack(f"<{count}H", draws)))
 
     def row(self, number: int) -> bytes:
-        """One post as a row of an INSERT."""
+        """Returns one post as a row of an INSERT."""
         rng = self.rng
         blog = min(int(rng.paretovariate(0.5)), 5000)
         title = self.text(rng.randint(3, 9)).strip(".,").capitalize()
@@ -98,7 +98,8 @@ class Posts:
             int(rng.paretovariate(0.9)) - 1 if rng.random() < 0.7 else 0, self.body(body.encode()))
 
     def body(self, text: bytes) -> bytes:
-        """The text as a literal, as it is or as by COMPRESS(): the length, then what zlib gives."""
+        """Returns the text as a literal, plain or as the output of COMPRESS(): the length, then
+        zlib's output."""
         if self.compressed:
             return b"_binary '%s'" % escaped(
                 struct.pack("<I", len(text)) + zlib.compress(text)).replace(b"\0", b"\\0")
@@ -106,12 +107,12 @@ class Posts:
 
 
 def moment(seconds: int) -> bytes:
-    """A DATETIME."""
+    """Returns a DATETIME."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds)).encode()
 
 
 def definition(charset: str = "latin1", compressed: bool = False) -> str:
-    """CREATE TABLE with all keys, one in each line."""
+    """Returns the CREATE TABLE statement with all keys, one per line."""
     columns = COLUMNS.format(body="mediumblob" if compressed else "mediumtext")
     keys = ",\n".join("  " + key for key in KEYS)
     return (f"CREATE TABLE `{TABLE}` (\n{columns}{keys}\n) "
@@ -120,7 +121,7 @@ def definition(charset: str = "latin1", compressed: bool = False) -> str:
 
 def write_dump(target, rng: random.Random, rows: int, charset: str = "latin1",
                compressed: bool = False) -> int:
-    """Write a dump with so many posts; the bytes that it has."""
+    """Writes a dump with this many posts; returns its size in bytes."""
     posts = Posts(rng, compressed, four_byte=charset == "utf8mb4")
     with open(target, "wb") as out:
         out.write(HEAD + definition(charset, compressed).encode() + BEFORE_ROWS)

@@ -1,7 +1,7 @@
-"""Rows of the insert benchmark (iibench): purchases, with three secondary indexes into which every
-row goes somewhere else.
+"""Rows of the insert benchmark (iibench): purchases with three secondary indexes, in which
+successive rows have scattered positions.
 
-The rows are those of a seed: every engine gets the same, in the same order.
+A seed determines the rows, so every engine gets the same rows in the same order.
 """
 
 import queue
@@ -14,13 +14,13 @@ from cheetah_tools.say import Failure
 
 CASH_REGISTERS, PRODUCTS, CUSTOMERS, PRICE_MAX = 1000, 10_000, 100_000, 500
 ROWS_OF_BATCH = 1000
-OPENING = datetime(2013, 10, 28, 16, 12, 4)   # the first purchase; a second later the next batch
+# the time of the first batch; each later batch is one second later
+OPENING = datetime(2013, 10, 28, 16, 12, 4)
 SECONDARY_KEYS = ["KEY marketsegment (price, customerid)",
                   "KEY registersegment (cashregisterid, price, customerid)",
                   "KEY pdc (price, dateandtime, customerid)"]
 PREPARED_BATCHES = 8
-# By cache and page cache: a table larger than that has outgrown them. A tenth more, as the server
-# has some of its own in its cache.
+# A table has outgrown the cache when it is larger than the cache times this factor.
 OUTGROWN_BY = 1.1
 COLUMNS = ("dateandtime DATETIME NOT NULL, cashregisterid INT NOT NULL, customerid INT NOT NULL, "
            "productid INT NOT NULL, price FLOAT NOT NULL, data VARCHAR(40) NOT NULL")
@@ -29,15 +29,15 @@ COLUMNS = ("dateandtime DATETIME NOT NULL, cashregisterid INT NOT NULL, customer
 def create_table(
         clause: str, keys: list = tuple(SECONDARY_KEYS),
         primary_key: str = "transactionid BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY") -> str:
-    """The statement. `clause` stands behind the closing parenthesis; `primary_key`: a column with
-    its key, or nothing."""
+    """Returns the CREATE TABLE statement. `clause` follows the closing parenthesis; `primary_key`
+    is a column with its key, or empty."""
     parts = [part for part in (primary_key, COLUMNS, *keys) if part]
     return f"CREATE TABLE purchases ({', '.join(parts)}) {clause}"
 
 
 def check(server, database: str, keys: list, rows: int, distinct: str = "") -> None:
-    """Failure unless each index of the table has all rows, and the same customers. `distinct`: a
-    column with another value in each row."""
+    """Raises Failure unless every index of the table has all rows and the same customers.
+    `distinct` is a column whose values must all differ."""
     more = f", COUNT(DISTINCT {distinct})" if distinct else ""
     found = {}
     for name in ["PRIMARY", *(re.search(r"KEY (\w+)", key)[1] for key in keys)]:
@@ -51,9 +51,9 @@ def check(server, database: str, keys: list, rows: int, distinct: str = "") -> N
 
 
 def batches(count: int, rows: int = ROWS_OF_BATCH, seed: int = 1, first_column=None):
-    """`count` INSERT statements of so many rows. `first_column`: for tables with a column before
-    those of all: a function of a random.Random that returns its value as SQL. The other columns are
-    the same with it and without."""
+    """Yields `count` INSERT statements of `rows` rows each. `first_column` is for tables with an
+    additional first column: a function of a random.Random that returns its value as SQL. The other
+    columns do not depend on it."""
     rng, first = random.Random(seed), random.Random(f"{seed} first")
     names = ("" if first_column
              else " (dateandtime, cashregisterid, customerid, productid, price, data)")
@@ -66,8 +66,8 @@ def batches(count: int, rows: int = ROWS_OF_BATCH, seed: int = 1, first_column=N
 
 
 def row(rng: random.Random, when: str) -> str:
-    """The columns that all tables have. No two rows have the same `data`, but by a chance of one in
-    2^80."""
+    """Returns the columns that all tables have. Any two rows have the same `data` with a
+    probability of 2^-80."""
     customer = int(rng.random() * CUSTOMERS)
     price = (rng.random() * PRICE_MAX + customer) / 100
     return (f"{when}, {int(rng.random() * CASH_REGISTERS)}, {customer}, "
@@ -75,7 +75,8 @@ def row(rng: random.Random, when: str) -> str:
 
 
 def ahead(statements):
-    """The same statements, made by another thread while the server is busy with earlier ones."""
+    """Yields the same statements, prepared by another thread while the server executes earlier
+    ones."""
     ready, stop = queue.Queue(PREPARED_BATCHES), threading.Event()
 
     def make() -> None:
@@ -84,7 +85,7 @@ def ahead(statements):
                 if not offer(statement):
                     return
             offer(None)
-        except BaseException as failure:  # is raised where the statements are taken
+        except BaseException as failure:  # raised where the statements are taken
             offer(failure)
 
     def offer(item) -> bool:

@@ -1,10 +1,10 @@
-"""What people see of a run: one HTML page that needs nothing else, the same as JSON, and each plot
-as SVG.
+"""Writes a run's report: one self-contained HTML page, the same content as JSON, and each plot as
+SVG.
 
-plots      matplotlib's SVG, with colours that the page or the file itself gives, so that it reads
-           in light, dark and print
+plots      matplotlib's SVG, with colours that the page or the file itself defines, so that it is
+           readable in light, dark and print
 page       the HTML page
-content    the JSON twin: all that the page shows, and the values behind it
+content    the JSON counterpart: all that the page shows, and the underlying values
 """
 
 from pathlib import Path
@@ -14,9 +14,9 @@ from . import content, page, plots
 
 
 def write(folder: Path, run: dict, sections: list) -> Path:
-    """Write index.html, report.json and plots/*.svg into the folder; the page's path.
-    `run`: what run.json says; `sections`: of `results.Section`. ValueError for values that are no
-    numbers."""
+    """Writes index.html, report.json and plots/*.svg into the folder; returns the page's path.
+    `run` holds the contents of run.json; `sections` are `results.Section` objects. Raises
+    ValueError for values that are not numbers."""
     told = content.collect(run, sections)
     drawings = folder / "plots"
     drawings.mkdir(parents=True, exist_ok=True)

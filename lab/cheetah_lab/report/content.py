@@ -1,16 +1,16 @@
-"""All that a page shows, as plain dictionaries: for JSON and the page."""
+"""Collects all that a page shows as plain dictionaries, for the JSON file and the page."""
 
 import json
 
 from ..model import Cell, Table
 from .. import numbers
 
-# The figures that the documents have (W1 to W14): a page shows each, measured or not.
+# The figures of the documents (W1 to W14): a page lists each, measured or not.
 DOCUMENTED = [f"W{number}" for number in range(1, 15)]
 
 
 def collect(run: dict, sections: list) -> dict:
-    """The whole run."""
+    """Returns the contents for the whole run."""
     told = [of_section(section) for section in sections]
     figures = sorted((figure for section in told for figure in section["figures"]),
                      key=lambda figure: number_of(figure["key"]))
@@ -25,13 +25,13 @@ def collect(run: dict, sections: list) -> dict:
 
 
 def number_of(key: str) -> int:
-    """14 of "W14 cached"."""
+    """Returns the number in a key: 14 for "W14 cached"."""
     word = "".join(letter for letter in key.split()[0] if letter.isdigit())
     return int(word) if word else 0
 
 
 def of_section(section) -> dict:
-    """One experiment."""
+    """Returns the contents for one experiment."""
     experiment, found = section.experiment, section.found
     return {
         "name": experiment.name,
@@ -61,8 +61,8 @@ HELD = ("on_disk", "cache", "page_cache", "page_cache_most", "own")
 
 
 def memory(section) -> list:
-    """What each engine had on disk beside the memory for it, where that was held. At most one
-    table."""
+    """Returns a list with at most one table: each engine's bytes on disk next to its memory, in
+    phases in which the memory was limited."""
     found, phases = section.found, {}
     for trial in section.trials:
         for held in trial.get("held", []) if "values" in trial else []:
@@ -80,13 +80,14 @@ def memory(section) -> list:
 
 
 def told(phases: list, key: str) -> Cell:
-    """Bytes of phases that were held; of what was not limited, that."""
+    """Returns the bytes of limited phases, or "not limited"."""
     return (Cell(values=[held[key] for held in phases], unit="bytes")
             if all(held[key] is not None for held in phases) else Cell("not limited"))
 
 
 def of_plot(name: str, plot) -> dict:
-    """A plot with what can be shown of it: of measured series, points of two repeats or more."""
+    """Returns a plot with what can be shown: of measured series, the points with two or more
+    repeats."""
     series = []
     for line in plot.series:
         computed = not line.engine
@@ -101,13 +102,13 @@ def of_plot(name: str, plot) -> dict:
 
 
 def of_table(table) -> dict:
-    """A table; cells as text, with the values that they stand for."""
+    """Returns a table whose cells have text and the underlying values."""
     rows = [[of_cell(cell) for cell in row] for row in table.rows]
     return {"title": table.title, "head": list(table.head), "rows": rows, "caption": table.caption}
 
 
 def of_cell(cell) -> dict:
-    """A cell."""
+    """Returns a cell."""
     if cell.values is None:
         return {"text": cell.text}
     return {"text": numbers.spread(cell.values, cell.unit), "values": list(cell.values),
@@ -115,7 +116,7 @@ def of_cell(cell) -> dict:
 
 
 def of_figure(figure) -> dict:
-    """A figure of the documents, with what was measured here as text and as values."""
+    """Returns a figure of the documents with the measured values, as text and as numbers."""
     def measured(values):
         return {"text": numbers.spread(values, figure.unit), "values": list(values)}
     return {"key": figure.key, "what": figure.what, "unit": figure.unit,
@@ -126,7 +127,8 @@ def of_figure(figure) -> dict:
 
 
 def as_json(told: dict) -> str:
-    """The JSON twin: without drawings. ValueError for values that are no numbers."""
+    """Returns the JSON file's text, without drawings. Raises ValueError for values that are not
+    numbers."""
     slim = {**told, "sections": [
         {**section, "plots": [{key: value for key, value in plot.items() if key != "svg"}
                               for plot in section["plots"]]}

@@ -1,4 +1,4 @@
-"""The HTML page of a run."""
+"""Renders the HTML page of a run."""
 
 from datetime import datetime
 from pathlib import Path
@@ -19,8 +19,8 @@ MACHINE = {"processor": "Processor", "cores": "Cores", "memory_bytes": "Memory",
 
 
 def html(told: dict) -> str:
-    """The page of a run: nothing comes from outside; it reads in light, dark and print. Every value
-    is escaped; a name that is not there is an error."""
+    """Returns the page of a run. The page is self-contained and readable in light, dark and print.
+    Every value is escaped; an undefined name is an error."""
     made = jinja2.Environment(loader=jinja2.FileSystemLoader(HERE), autoescape=True,
                               undefined=jinja2.StrictUndefined, trim_blocks=True,
                               lstrip_blocks=True)
@@ -31,13 +31,13 @@ def html(told: dict) -> str:
 
 
 def breakable(text) -> Markup:
-    """Text that a narrow column may break within a range and within a name of many words, but not
-    within a number."""
+    """Returns text that a narrow column may break within a range and within a name of many words,
+    but not within a number."""
     return Markup.escape(text).replace("..", Markup("..<wbr>")).replace("_", Markup("_<wbr>"))
 
 
 def context(told: dict) -> dict:
-    """What the template says."""
+    """Returns the template's variables."""
     run = told["run"]
     counted = {outcome: sum(verdict["outcome"] == outcome for verdict in told["verdicts"])
                for outcome in OUTCOMES}
@@ -49,8 +49,8 @@ def context(told: dict) -> dict:
 
 
 def command(asked: dict, named: dict) -> str:
-    """What a person types to make this run again: `named` has the experiments, the engines and the
-    run, as far as they were."""
+    """Returns the command that makes this run again. `named` holds the experiments, engines and run
+    name that the user gave."""
     if named.get("words"):
         return named["words"]
     words = ["make lab"]
@@ -65,7 +65,7 @@ def command(asked: dict, named: dict) -> str:
 
 
 def facts(told: dict) -> list:
-    """(name, value) of the machine."""
+    """Returns (name, value) pairs that describe the machine."""
     about = told["run"]["machine"]
     found = [(name, (numbers.number(about[key], "bytes") if key.endswith("bytes")
                      else str(about[key])))
@@ -75,7 +75,7 @@ def facts(told: dict) -> list:
 
 
 def memory(limited: dict) -> str:
-    """What of a server's memory was limited, in how many trials; nothing else says so."""
+    """Describes how the servers' memory was limited, and in how many trials."""
     trials = sum(limited.values())
     if not limited["yes"]:
         return ("not limited: no memory cgroup can be had here; what an engine does not find in "
@@ -92,24 +92,24 @@ def memory(limited: dict) -> str:
 
 
 def engines(run: dict) -> list:
-    """(label, how tables are declared) of the engines that took part."""
+    """Returns (label, table options) of the engines that took part."""
     part = {key for experiment in run["experiments"].values() for key in experiment["engines"]}
     return [(engine["label"], engine["table"]) for key, engine in run["engines"].items()
             if key in part]
 
 
 def shared(told: dict) -> list:
-    """Labels of others than InnoDB and Cheetah in the table of the documents' figures, in the order
-    in which they come."""
+    """Returns the labels of engines other than InnoDB and Cheetah in the table of the documents'
+    figures, in order of appearance."""
     return list(dict.fromkeys(label for figure in told["figures"] for label in figure["others"]))
 
 
 def headed(label: str) -> str:
-    """Such a label at the head of a column. Beside figures of the documents' own words an engine
-    may stand as it is without them."""
+    """Returns such a label as a column head. An engine without a format in its label is marked "by
+    default", because the figures name formats of their own."""
     return f"{label} by default" if label in ("Cheetah", "InnoDB DYNAMIC") else label
 
 
 def when(text: str) -> str:
-    """A time of run.json for people."""
+    """Returns a time of run.json in readable form."""
     return datetime.fromisoformat(text).strftime("%-d %B %Y, %H:%M UTC")

@@ -1,9 +1,9 @@
-"""Plots as SVG that take their colours from where they stand.
+"""Draws plots as SVG whose colours come from their surroundings.
 
-matplotlib draws with colours that mean roles (text, grid, an engine); in the SVG these become
-`currentColor` and CSS variables. The page sets the variables; a plot that stands alone brings them
-along. Text stays text. The mark of a series is the median, a band or a line around it goes from the
-smallest to the largest of all repeats.
+matplotlib draws with placeholder colours that stand for roles (text, grid, an engine). In the SVG
+these become `currentColor` and CSS variables. The page defines the variables; a standalone plot
+includes its own. Text remains text. The mark of a series is the median; a band or a line around it
+extends from the smallest to the largest of all repeats.
 """
 
 import html
@@ -20,8 +20,8 @@ from .. import numbers
 
 WIDTH_INCHES = 8.2
 TEXT, GRID = "#0a0a01", "#0a0a02"
-# By engine: the colour on light and on dark. Families are near each other; neighbours in a plot
-# differ in lightness, too.
+# By engine: the colour on a light and on a dark background. Engines of a family have similar
+# colours; neighbours in a plot also differ in lightness.
 PALETTE = {
     "innodb-compact": ("#1a2f6b", "#a9bdf5"), "innodb-dynamic": ("#3b5bb5", "#7f9df0"),
     "innodb-16k": ("#5b8fd6", "#5b8fd6"), "innodb-8k": ("#2a93b8", "#5cc4e6"),
@@ -38,8 +38,8 @@ ROLES = {name: f"#0b00{number:02x}" for number, name in enumerate(PALETTE)}
 MARKERS = dict(zip(PALETTE, "osDv^<>PXdphs*8H"))
 DASHES = ["-", (0, (4, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2))]
 PLACES_NAMED_MAX = 12
-# A logarithmic axis names powers of ten; a short one would have a single name then, and names 2 and
-# 5 of each, too.
+# A logarithmic axis labels powers of ten. A short axis would then have a single label, so it also
+# labels 2 and 5 times each power.
 LOG_STEPS, FEW_DECADES = {False: (1,), True: (1, 2, 5)}, 2.5
 SETTINGS = {"svg.fonttype": "none", "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"],
             "font.size": 10, "text.color": TEXT, "axes.labelcolor": TEXT, "xtick.color": TEXT,
@@ -49,7 +49,8 @@ SETTINGS = {"svg.fonttype": "none", "font.family": "sans-serif", "font.sans-seri
 
 
 def draw(plot: dict) -> str:
-    """The SVG of a plot (`content.of_plot`), for a page that sets colours; empty without series."""
+    """Returns the SVG of a plot (`content.of_plot`) for a page that defines the colours; empty
+    without series."""
     if not plot["series"]:
         return ""
     with matplotlib.rc_context({**SETTINGS, "svg.hashsalt": plot["id"]}):
@@ -61,7 +62,8 @@ def draw(plot: dict) -> str:
 
 
 def styled(series: list) -> list:
-    """(series, key of its colour, dash): of several with one colour each has its own dash."""
+    """Returns (series, key of its colour, dash); series with the same colour get different
+    dashes."""
     seen, found = {}, []
     for one in series:
         key = one["engine"] or "other"
@@ -71,18 +73,18 @@ def styled(series: list) -> list:
 
 
 def gid(series: dict) -> str:
-    """By which a test finds a series."""
+    """Returns the ID by which a test finds a series."""
     return "series-" + re.sub(r"[^a-z0-9]+", "-", series["label"].lower()).strip("-")
 
 
 def new_figure(height: float):
-    """A figure with one pair of axes."""
+    """Returns a figure with one pair of axes."""
     figure = Figure(figsize=(WIDTH_INCHES, height), layout="constrained")
     return figure, figure.add_subplot()
 
 
 def lines(plot: dict):
-    """Curves: median with a band from the smallest to the largest."""
+    """Draws curves: the median, with a band from the smallest to the largest value."""
     figure, axes = new_figure(4.3)
     places = sorted({x for series in plot["series"] for x, _ in series["points"]})
     for series, key, dash in styled(plot["series"]):
@@ -107,7 +109,8 @@ def lines(plot: dict):
 
 
 def set_places(axes, places: list, log: bool) -> None:
-    """Ticks on the horizontal axis: the measured places, when these are few enough to be read."""
+    """Sets the ticks of the horizontal axis to the measured places, if they are few enough to be
+    readable."""
     if log:
         axes.set_xscale("log", base=2)
         axes.xaxis.set_minor_locator(ticker.NullLocator())
@@ -123,8 +126,8 @@ def set_places(axes, places: list, log: bool) -> None:
 
 
 def bars(plot: dict):
-    """Horizontal bars, a group for each word: median, with a line from the smallest to the largest,
-    and the median in figures."""
+    """Draws horizontal bars, a group for each word: the median, with a line from the smallest to
+    the largest value, and the median as a number."""
     words = list(dict.fromkeys(x for series in plot["series"] for x, _ in series["points"]))
     chosen = styled(plot["series"])
     figure, axes = new_figure(0.75 + 0.27 * len(words) * (len(chosen) + 0.8)
@@ -158,7 +161,7 @@ def bars(plot: dict):
 
 
 def scale(axis, set_scale, plot: dict) -> None:
-    """Linear or logarithmic, with numbers that people read."""
+    """Sets a linear or logarithmic scale with readable numbers."""
     if plot["log_y"]:
         set_scale("log")
         axis.set_major_locator(ticker.LogLocator(subs=LOG_STEPS[decades(axis) < FEW_DECADES]))
@@ -169,13 +172,13 @@ def scale(axis, set_scale, plot: dict) -> None:
 
 
 def decades(axis) -> float:
-    """How many powers of ten an axis spans."""
+    """Returns the number of powers of ten that an axis spans."""
     least, most = axis.get_view_interval()
     return math.log10(most / least) if least > 0 else math.inf
 
 
 def legend(figure, axes) -> None:
-    """Above the axes, in rows that fit."""
+    """Places the legend above the axes, in rows that fit."""
     handles, labels = axes.get_legend_handles_labels()
     columns = 3 if max(map(len, labels)) < 30 else 2
     figure.legend(handles, labels, loc="outside upper left", ncols=min(columns, len(labels)),
@@ -183,7 +186,7 @@ def legend(figure, axes) -> None:
 
 
 def axis_label(plot: dict) -> str:
-    """What the axis of values says: a unit by its name, or what the experiment calls it."""
+    """Returns the label of the value axis: the name of the unit, or the experiment's own label."""
     label = plot["y_label"]
     name = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "1/s": "per second",
             "bytes": "bytes on disk"}.get(label, label)
@@ -191,12 +194,12 @@ def axis_label(plot: dict) -> str:
 
 
 def value_text(value: float, label: str) -> str:
-    """A median beside its bar."""
+    """Returns the text of a median next to its bar."""
     return numbers.number(value, label if label in numbers.UNITS else "")
 
 
 def short(value: float) -> str:
-    """A tick: 20,000 as 20k."""
+    """Returns the text of a tick: 20k for 20,000."""
     for least, by, letter in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
         if abs(value) >= least:
             return f"{value / by:g}{letter}"
@@ -204,12 +207,12 @@ def short(value: float) -> str:
 
 
 def plain(text: str) -> str:
-    """Text that matplotlib shall not take for mathematics."""
+    """Escapes text so that matplotlib does not interpret it as mathematics."""
     return text.replace("$", r"\$")
 
 
 def themed(svg: str, plot: dict) -> str:
-    """The drawing with roles for colours, ids of its own, a title and a description."""
+    """Returns the drawing with variables as colours, unique ids, a title and a description."""
     svg = svg[svg.index("<svg"):]
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.S)
     svg = svg.replace(TEXT, "currentColor").replace(GRID, "var(--grid)")
@@ -230,25 +233,25 @@ def themed(svg: str, plot: dict) -> str:
 
 
 def size(svg: str) -> tuple:
-    """Width and height, as the drawing has them."""
+    """Returns the width and height of the drawing."""
     return re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg).groups()
 
 
 def describe(plot: dict) -> str:
-    """What a person who does not see the plot is told."""
+    """Returns the description for readers who cannot see the plot."""
     return (f"{axis_label(plot)} by {plot['x_label'] or 'kind'}, of "
             + ", ".join(series["label"] for series in plot["series"]))
 
 
 def variables(dark: bool) -> str:
-    """The CSS variables of one theme."""
+    """Returns the CSS variables of one theme."""
     return (" ".join(f"--{name}: {colours[dark]};" for name, colours in PALETTE.items())
             + f" --grid: {GRID_COLOURS[dark]};")
 
 
 def standalone(svg: str) -> str:
-    """The drawing with its own colours and size, for a README: it follows the reader's choice of
-    light or dark."""
+    """Returns the drawing with its own colours and size, for a README. It follows the reader's
+    choice of light or dark."""
     style = (f"<style>svg {{ color: #1c2128; {variables(False)} }} "
              "@media (prefers-color-scheme: dark) "
              f"{{ svg {{ color: #e6e8eb; {variables(True)} }} }}</style>")

@@ -1,4 +1,4 @@
-"""What writers wait for while `cheetah-backup` makes a backup."""
+"""Measures how long writers wait while `cheetah-backup` makes a backup."""
 
 import subprocess
 import sys
@@ -28,11 +28,11 @@ class Backups(Experiment):
                 for kind in ("without", "with")]
 
     def engines(self, chosen, scale):
-        """That which the program backs up."""
+        """Returns the engine that the program backs up."""
         return [CHEETAH]
 
     def run(self, trial):
-        """A run without a backup, and one with; which goes first changes with the repeat."""
+        """Runs without and with a backup; the order alternates with the repeat."""
         of = cells.tables(trial.scale.of(self.option["rows"], 1000))
         if AUTOGROUP.exists() and AUTOGROUP.read_text().strip() != "0":
             trial.remarks.append("Linux shares its processors out by sessions, so a thread may "
@@ -48,13 +48,13 @@ class Backups(Experiment):
                 yield Value(kind, longest(server, of, self.option["seconds"], target))
 
     def tables(self, results):
-        """Both kinds of runs."""
+        """Returns the table of both kinds of runs."""
         return [show.table(results, "Longest transactions", show.columns(self.measures))]
 
 
 def longest(server, tables: sysbench.Tables, seconds: int, target) -> float:
-    """Milliseconds of the longest transaction of a run in which a backup to `target` is made, if
-    there is one. Failure when that fails or outlasts the run."""
+    """Returns the milliseconds of the longest transaction of a run. If there is a `target`, a
+    backup to it is made during the run; raises Failure if the backup fails or outlasts the run."""
     begun = []
     try:
         result = sysbench.run(server, "oltp_write_only", tables, CONNECTIONS, seconds,
@@ -70,7 +70,7 @@ def longest(server, tables: sysbench.Tables, seconds: int, target) -> float:
 
 
 def check_backup(begun: list) -> None:
-    """Failure unless one was begun and has been made."""
+    """Raises Failure unless a backup began and succeeded."""
     if not begun:
         raise Failure("the run ended before a backup could begin: --seconds must be more")
     if begun[0].poll() is None:
@@ -80,7 +80,7 @@ def check_backup(begun: list) -> None:
 
 
 def begin(server, target):
-    """Begin a full backup to `target`, if there is one; its process."""
+    """Begins a full backup to `target`, if there is one; returns its process."""
     if not target:
         return None
     words = [sys.executable, str(PROGRAM), "full", str(target),

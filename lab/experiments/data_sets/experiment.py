@@ -1,4 +1,5 @@
-"""Sets of data in formats and engines: bytes on disk, loads in every form, scans, point selects."""
+"""Measures data sets in several formats and engines: bytes on disk, loads in every form, scans,
+point selects."""
 
 import time
 
@@ -14,15 +15,15 @@ UNITS = {"bytes": ("on disk, at rest", "bytes", LESS),
          "multi_row": ("large INSERTs without secondary indexes", "s", LESS),
          "dump": ("dump as it is", "s", LESS), "one_row": ("one row in each INSERT", "s", LESS),
          "scan": ("full scan, cold", "s", LESS), "point": ("point selects", "1/s", MORE)}
-# Set -> table and key of point selects, statement of the full scan.
+# Data set -> table and key of the point selects, and statement of the full scan.
 READ = {"enwiki_text_plain": ("page", "page_id", "SELECT SUM(LENGTH(old_text)) FROM text"),
         "flights_nyc13": ("flights", "id", "SELECT COUNT(*), SUM(air_time) FROM flights "
                                            "FORCE INDEX (PRIMARY)"),
         "sysbench": ("sbtest1", "id", "SELECT SUM(LENGTH(c)) FROM sbtest1 FORCE INDEX (PRIMARY)")}
 DENSE, CHEETAH_DENSE, CHEETAH_PLAIN, SMALLEST = "innodb-8k", "cheetah-4k", "cheetah-none", ""
 SEVERAL_INDEXES = ["feed_beer", "flights_nyc13"]
-# By the key of a claim: measure, of whom, through whom, at most (or at least, of rates), of which
-# sets.
+# By the key of a claim: measure, engine, compared engine, limit of the ratio (a maximum, or a
+# minimum for rates), data sets.
 WANTED = {
     "smallest": ("bytes", CHEETAH, SMALLEST, 1.0, SETS),
     "smallest_dense": ("bytes", CHEETAH_DENSE, SMALLEST, 0.9, SETS),
@@ -53,16 +54,17 @@ class DataSets(Experiment):
                 for name in SETS for key, (label, unit, better) in UNITS.items()]
 
     def sets(self):
-        """Those that are asked for, and can be had."""
+        """Returns the data sets that are requested and available."""
         return [name for name in cells.chosen(self.option["data"], SETS, "data set")
                 if formatdata.present(name)]
 
     def skip(self):
-        """There must be data."""
+        """Returns the reason to skip the experiment if there are no data."""
         return "" if self.sets() else f"no such data sets: {self.option['data']}"
 
     def run(self, trial):
-        """Set by set: the dump and what is asked of it, then each other form in a fresh server."""
+        """For each data set: the dump and its measurements, then each other form in a fresh
+        server."""
         asked = cells.chosen(self.option["measures"], list(UNITS), "measure")
         for name in self.sets():
             trial.step(f"{name}: making it ready")
@@ -74,7 +76,7 @@ class DataSets(Experiment):
                     yield from self.of_form(trial, folder, name, form, asked)
 
     def of_dump(self, trial, folder, name, asked):
-        """Loaded as it is, then weighed and read."""
+        """Loads the dump as it is, then measures its size and reads."""
         with trial.server(self.option["memory"] << 20) as server:
             trial.step(f"{name}: dump")
             trial.did(f"mariadb {name} < dump.sql   # tables declared with "
@@ -107,7 +109,7 @@ class DataSets(Experiment):
         yield TURN
 
     def of_form(self, trial, folder, name, form, asked):
-        """Loaded in another form."""
+        """Loads the data in another form."""
         with trial.server(self.option["memory"] << 20) as server:
             trial.step(f"{name}: {form}")
             seconds = formatdata.load(server, trial.engine, folder, name, form)
@@ -120,7 +122,7 @@ class DataSets(Experiment):
         yield TURN
 
     def plots(self, results):
-        """Bars of each measure that there is, by set."""
+        """Returns bars of each available measure, by data set."""
         found = [(key, label, unit, show.bars(results, {name: (f"{key} {name}", None)
                                                         for name in SETS}))
                  for key, (label, unit, _) in UNITS.items()]
@@ -128,7 +130,7 @@ class DataSets(Experiment):
                 if series]
 
     def tables(self, results):
-        """A table for each set."""
+        """Returns a table for each data set."""
         found = []
         for name in SETS:
             keys = [key for key in UNITS if any(results.values(engine, f"{key} {name}")
@@ -139,7 +141,8 @@ class DataSets(Experiment):
         return found
 
     def verdicts(self, results):
-        """The claims of experiment.toml, of each set that was measured."""
+        """Returns the verdicts on the claims of experiment.toml, for each data set that was
+        measured."""
         others = [engine for engine in results.engines if results.family(engine) != "Cheetah"]
         found = []
         for key, (measure, ours, theirs, limit, sets) in WANTED.items():

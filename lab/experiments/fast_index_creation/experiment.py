@@ -1,5 +1,5 @@
-"""Cases 1 to 4 of the document: a dump with several secondary indexes, loaded with them and before
-them, compressed and not."""
+"""Cases 1 to 4 of the document: a dump with several secondary indexes, loaded with the indexes in
+place and with the indexes added later, compressed and uncompressed."""
 
 import time
 
@@ -15,9 +15,9 @@ ROWS = 20_000
 MEMORY_BYTES = 256 << 20
 DATABASE = "shard"
 BASE = INNODB
-# Words of the table -> the key of InnoDB, and of Cheetah.
+# Table format -> the key of InnoDB, and of Cheetah.
 PLAIN, DENSE = (INNODB, CHEETAH), ("innodb-8k", "cheetah-8k")
-# The document's table: how the case is called, its formats, its measures, seconds and MB there.
+# The document's table: the case, its formats, its measures, and the document's seconds and MB.
 CASES = [("Baseline (1), default format, usual load", PLAIN, "all", 9154, 43032),
          ("(2) default format, fast index creation", PLAIN, "both", 4678, 40400),
          ("(3) compress format, default load", DENSE, "all", 13735, 16284),
@@ -43,7 +43,7 @@ VARIANT_NAMES = {"": "", "utf8_": "utf8mb4: ", "packed_": "COMPRESS()ed bodies: 
 
 
 def measures_of(prefix: str) -> list:
-    """The times and sizes of one form of the shard."""
+    """Returns the measures of time and size for one form of the shard."""
     name = VARIANT_NAMES[prefix]
     times = [Measure(f"{prefix}{part}_s", f"{name}load, {said}", "s", LESS)
              for part, said in PARTS.items()]
@@ -53,7 +53,7 @@ def measures_of(prefix: str) -> list:
 
 
 class FastIndexCreation(Experiment):
-    """W4 to W8."""
+    """See experiment.toml; the document's figures W4 to W8."""
 
     together = True
     options = {"parts": "loads", "rows": 1_000_000}
@@ -63,19 +63,19 @@ class FastIndexCreation(Experiment):
                   for change in CHANGES for kind, said in CLOCKS.items())]
 
     def engines(self, chosen, scale):
-        """The chosen ones, and the two formats of the document in both engines."""
+        """Returns the chosen engines and the document's two formats in both engines."""
         return (list(dict.fromkeys([*chosen, *PLAIN, *DENSE])) if "loads" in self.option["parts"]
                 else chosen)
 
     def run(self, trial):
-        """The parts that are asked for."""
+        """Runs the requested parts."""
         if "changes" in self.option["parts"]:
             yield from self.changes(trial)
         if "loads" in self.option["parts"]:
             yield from self.loads(trial)
 
     def changes(self, trial):
-        """ADD INDEX in place, by the clock and the processor."""
+        """Measures ADD INDEX in place, by elapsed and processor time."""
         with trial.server(CHANGES_MEMORY_BYTES, innodb_sort_buffer_size=1 << 20) as server:
             server.sql(f"CREATE DATABASE {DATABASE}")
             fill(server, trial.engine, trial.scale.of(self.option["rows"], 500))
@@ -92,7 +92,7 @@ class FastIndexCreation(Experiment):
                 yield TURN
 
     def loads(self, trial):
-        """Both ways of loading; with all engines and counts, two more forms of the shard."""
+        """Loads in both ways; in a full run, also two more forms of the shard."""
         rows = trial.scale.of(ROWS, 100)
         folder = trial.folder / "shard"
         folder.mkdir(parents=True)
@@ -110,7 +110,7 @@ class FastIndexCreation(Experiment):
                               "for the keys")
 
     def load_both_ways(self, trial, folder, prefix):
-        """Case 1 or 3, then case 2 or 4."""
+        """Runs case 1 or 3, then case 2 or 4."""
         engine = trial.engine
         with trial.server(MEMORY_BYTES) as server:
             trial.step("load with all indexes")
@@ -132,7 +132,7 @@ class FastIndexCreation(Experiment):
             trial.did(statement + ";")
 
     def plots(self, results):
-        """Times and sizes as bars."""
+        """Returns bar plots of times and sizes."""
         def bars(suffix, parts):
             return [Series(results.label(engine),
                            [(PARTS[part], results.values(engine, part + suffix)) for part in parts
@@ -149,7 +149,7 @@ class FastIndexCreation(Experiment):
                      bars("_bytes", ["all", "key", "both"]))]
 
     def tables(self, results):
-        """The document's table, its steps, and every engine."""
+        """Returns the document's table, its steps, and a table of every engine."""
         changed = show.table(results, "ADD INDEX in place",
                              [(f"{change}: {said}", f"{kind} {change}", None, "s")
                               for change in CHANGES for kind, said in CLOCKS.items()])
@@ -163,8 +163,8 @@ class FastIndexCreation(Experiment):
                   if any(results.values(engine, f"{prefix}all_s") for engine in results.engines))]
 
     def as_documented(self, results, title, cases):
-        """Load time and size with their ratios to case 1 of InnoDB: there, in InnoDB here, in
-        Cheetah here."""
+        """Returns load time and size with their ratios to case 1 of InnoDB: the document's values,
+        then ours for InnoDB and for Cheetah."""
         head = ["Test", "document: s", "ratio", "MB", "ratio"]
         head += [f"{name}: {what}" for name in ("InnoDB", "Cheetah")
                  for what in ("time", "ratio", "size", "ratio")]
@@ -187,14 +187,14 @@ class FastIndexCreation(Experiment):
                      "nearer.")
 
     def of_engines(self, results, prefix):
-        """All measures of every engine."""
+        """Returns a table of all measures of every engine."""
         name = VARIANT_NAMES[prefix].strip(": ") or "latin1, bodies as text"
         return show.table(results, f"Every engine ({name})",
                           [(label.removeprefix(VARIANT_NAMES[prefix]), *rest)
                            for label, *rest in show.columns(measures_of(prefix))])
 
     def figures(self, results):
-        """W4 to W8."""
+        """Returns the figures W4 to W8."""
         def of_base(key, what, document, engines, part, unit):
             measure, base = f"{part}_{unit}", f"all_{unit}"
             found = [results.ratios(engine, measure, BASE, base_measure=base) for engine in engines]
@@ -223,7 +223,8 @@ class FastIndexCreation(Experiment):
                        "ratio", *building)]
 
     def verdicts(self, results):
-        """The document's claims for InnoDB today, and what Cheetah makes of them."""
+        """Returns the verdicts on the document's claims for today's InnoDB, and on the claims for
+        Cheetah."""
         innodb, cheetah = INNODB, CHEETAH
         claims = self.about["claims"]
         return [
@@ -252,7 +253,7 @@ class FastIndexCreation(Experiment):
 
 
 def fill(server, engine, rows: int) -> None:
-    """Make sysbench's table with one more text column."""
+    """Creates and fills sysbench's table with one more text column."""
     latin = "CHARACTER SET latin1 NOT NULL"
     server.sql(f"CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, c CHAR(120) {latin}, "
                f"pad CHAR(60) {latin}, "

@@ -1,4 +1,4 @@
-"""FULLTEXT keys: adding, bytes, loads, searches."""
+"""Measures FULLTEXT keys: adding them, their bytes, loads, searches."""
 
 import time
 import zlib
@@ -24,7 +24,7 @@ class Fulltext(Experiment):
     """See experiment.toml."""
 
     by_name = together = True
-    options = {"text_bytes": 1 << 40}   # more than there are
+    options = {"text_bytes": 1 << 40}   # more than exist
     measures = [Measure("texts", "texts", "rows"),
                 Measure("add", "ADD FULLTEXT", "s", LESS),
                 Measure("bytes", "bytes of it", "bytes", LESS),
@@ -35,11 +35,11 @@ class Fulltext(Experiment):
                 Measure("answers", "a sum over the rows that they find", "")]
 
     def engines(self, chosen, scale):
-        """Those that have such keys."""
+        """Returns the engines that have FULLTEXT keys."""
         return [key for key in chosen if key != "myrocks"]
 
     def run(self, trial):
-        """A table of all texts, its key; then new tables with a key."""
+        """Loads all texts into a table and adds a key; then fills new tables that have a key."""
         if trial.family == "MyRocks":
             raise Refused("MyRocks has no FULLTEXT keys")
         with trial.server(MEMORY_BYTES, **OPTIONS) as server:
@@ -68,7 +68,7 @@ class Fulltext(Experiment):
             yield Value("answers", zlib.crc32(repr(found).encode()))
 
     def fill(self, trial, server):
-        """The table of texts."""
+        """Creates and fills the table of texts."""
         place = server.folder / "text.sql"
         texts.write_dump(place, self.option["text_bytes"],
                          texts.source_rows(setup.source_tarball()))
@@ -79,37 +79,38 @@ class Fulltext(Experiment):
         server.sql("INSERT INTO t SELECT old_id, old_text FROM text ORDER BY old_id", DATABASE)
 
     def tables(self, results):
-        """All measures."""
+        """Returns a table of all measures."""
         return [show.table(results, "FULLTEXT", show.columns(
             measure for measure in self.measures if measure.key != "answers"))]
 
     def verdicts(self, results):
-        """The same rows must be found."""
+        """Checks that both engines find the same rows."""
         return [judge.all_are(self.about["claims"]["answers"], "sum over the rows, by InnoDB's",
                               results.ratios(CHEETAH, "answers", INNODB), 1)]
 
 
 def small_parts() -> list:
-    """Conditions for a few rows each."""
+    """Returns conditions that each select a few rows."""
     return [f" WHERE id > {number * SMALL_ROWS} AND id <= {(number + 1) * SMALL_ROWS}"
             for number in range(SMALL_STATEMENTS)]
 
 
 def seconds(server, statement: str) -> float:
-    """How long it takes."""
+    """Returns the duration of a statement."""
     began = time.monotonic()
     server.sql(statement, DATABASE)
     return time.monotonic() - began
 
 
 def search(words: str) -> str:
-    """A statement that finds the rows with words."""
+    """Returns a statement that finds the rows with these words."""
     mode = " IN BOOLEAN MODE" if set(words) & set('+-"*(') else ""
     return f"SELECT id FROM t WHERE MATCH (t) AGAINST ('{words}'{mode})"
 
 
 def size(trial, server) -> int:
-    """Bytes on disk of the table: of all its files where these are its own."""
+    """Returns the table's bytes on disk: for InnoDB the sum of its files, otherwise the sizes in
+    information_schema."""
     if trial.family == "InnoDB":
         files = [*(server.data / DATABASE).glob("FTS_*.ibd"), server.data / DATABASE / "t.ibd"]
         return sum(file.stat().st_blocks * 512 for file in files)

@@ -1,4 +1,5 @@
-"""The insert benchmark: rate over rows, as three secondary indexes outgrow the cache; W11."""
+"""The insert benchmark: insert rate over the number of rows, while three secondary indexes outgrow
+the cache; W11."""
 
 import statistics
 import time
@@ -14,14 +15,15 @@ QUICK_SECONDS, FULL_SECONDS = 10, 20
 QUICK_POOL_BYTES, POOL_BYTES_MIN = 8 << 20, 8 << 20
 QUICK_STEP_ROWS = 10_000
 SECONDS_MIN = 0.5
-# of a row with its entries in three indexes, in InnoDB, uncompressed, in pages that are not full
+# InnoDB's bytes per row with its entries in three indexes, uncompressed, in partly filled pages
 ROW_BYTES = 320
 FIFTHS = 5
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to insert. `engines`: families that have it, or all. `full`: only in a full run."""
+    """One way to insert. `engines`: the keys of the engines that have it, or empty for all. `full`:
+    only in a full run."""
 
     name: str
     label: str
@@ -31,7 +33,7 @@ class Variant:
     full: bool = False
 
 
-# what is told of each variant besides
+# the further measures of each variant
 COSTS = {"p99": ("99th percentile of a batch", "ms"), "longest": ("longest batch", "ms"),
          "cpu": ("server's processor time for a row", "us"),
          "read": ("read from the device for a row", "bytes"),
@@ -47,14 +49,14 @@ VARIANTS = [
 
 
 def named(measure: str, variant: Variant) -> str:
-    """The key of a measure of one variant."""
+    """Returns the key of a measure of one variant."""
     return f"{measure} {variant.name}".strip()
 
 
 class GrowingIndexes(Experiment):
     """See experiment.toml."""
 
-    options = {"seconds": 0, "cache": 0, "variants": ""}   # 0 and "": as the scale has it
+    options = {"seconds": 0, "cache": 0, "variants": ""}   # 0 and "": the default of the scale
     measures = [Measure("cache", "cache", "bytes")] + [
         measure for variant in VARIANTS for measure in (
             Measure(named("rate", variant), f"rows a second{variant.label}", "1/s", MORE),
@@ -67,12 +69,12 @@ class GrowingIndexes(Experiment):
               for key, (label, unit) in COSTS.items()))]
 
     def seconds(self, factor, chosen):
-        """With what the check takes, when the user says how long."""
+        """Returns the given time plus the time of the check, if the user gives a time."""
         return self.option["seconds"] + 20 if self.option["seconds"] else super().seconds(
             factor, chosen)
 
     def run(self, trial):
-        """Each variant in a server of its own."""
+        """Runs each variant in its own server."""
         pool_bytes = (self.option["cache"] << 20) or trial.scale.of(QUICK_POOL_BYTES,
                                                                     POOL_BYTES_MIN)
         seconds = self.option["seconds"] or max(SECONDS_MIN, trial.scale.factor * (
@@ -89,7 +91,8 @@ class GrowingIndexes(Experiment):
                 yield from insert(trial, server, variant, seconds)
 
     def plots(self, results) -> list:
-        """Rate over rows of the three indexes; of the fourth in a full run."""
+        """Returns the rate over the rows for the three indexes; in a full run also for the
+        fourth."""
         three = [line for variant in VARIANTS[:2] for line in series(results, "rate", variant)]
         made = [Plot("rate", "Rows a second into a table with three secondary indexes", "lines",
                      "rows inserted", "1/s", three, log_y=True)]
@@ -100,7 +103,7 @@ class GrowingIndexes(Experiment):
         return made
 
     def tables(self, results) -> list:
-        """Rows, how the rate fell, and bytes."""
+        """Returns tables of rows, the fall of the rate, and bytes."""
         told = [("rows inserted", "rows", "rows"),
                 ("last fifth of them by first", "last by first", "ratio"),
                 ("bytes on disk at the end", "bytes", "bytes"),
@@ -111,8 +114,8 @@ class GrowingIndexes(Experiment):
         return [table for table in made if table.rows]
 
     def figures(self, results) -> list:
-        """W11, without change buffering in InnoDB and with it: curves in the document, so without
-        numbers. At as many rows for all."""
+        """Returns the figure W11, without and with change buffering in InnoDB. The document shows
+        only curves, so its column is empty. All engines are compared at the same number of rows."""
         rows = equal_rows(results)
         what = ("rows a second into growing indexes: last fifth by first fifth of the same rows"
                 + (f" ({rows:,.0f})" if rows else ""))
@@ -123,7 +126,7 @@ class GrowingIndexes(Experiment):
                        buffered, fall_within(results, CHEETAH, rows))]
 
     def verdicts(self, results) -> list:
-        """The claims of experiment.toml."""
+        """Returns the verdicts on the claims of experiment.toml."""
         claims, innodb, cheetah = self.about["claims"], INNODB, CHEETAH
         past = "when the indexes outgrew the cache (in InnoDB's uncompressed size)"
         fifths = f"last fifth of the rows by first fifth, {past}"
@@ -147,48 +150,49 @@ class GrowingIndexes(Experiment):
 
 
 def is_large(rows: float, cache_bytes: float) -> bool:
-    """Whether a table of so many rows has outgrown the cache."""
+    """Returns whether a table with this many rows has outgrown the cache."""
     return rows * ROW_BYTES > purchases.OUTGROWN_BY * cache_bytes
 
 
 def past_cache(results, measured: tuple, base: tuple) -> list:
-    """Rows by rows, each (engine, measure), repeat by repeat, of repeats in which both tables got
-    much larger than the cache."""
+    """Returns the rows of `measured` divided by those of `base`, both (engine, measure), for each
+    repeat in which both tables grew larger than the cache."""
     tries = results.together((*measured, None), (*base, None), (measured[0], "cache", None))
     return [rows / others for rows, others, cache in tries if is_large(min(rows, others), cache)]
 
 
 def fall(rates: list):
-    """Of rates of steps of as many rows each: that of the last fifth by that of the first; None of
-    a single step."""
+    """Returns the rate of the last fifth of the steps divided by that of the first fifth; all steps
+    have the same number of rows. Returns None for a single step."""
     fifth = max(1, len(rates) // FIFTHS)
     return (statistics.harmonic_mean(rates[-fifth:]) / statistics.harmonic_mean(rates[:fifth])
             if len(rates) > 1 else None)
 
 
 def outgrown(results, engine: str) -> list:
-    """How the rate fell over all rows that the engine inserted, of repeats in which the table got
-    much larger than the cache."""
+    """Returns how the rate fell over all rows that the engine inserted, for repeats in which the
+    table grew larger than the cache."""
     tries = results.together(*((engine, measure, None)
                                for measure in ("last by first", "rows", "cache")))
     return [fell for fell, rows, cache in tries if is_large(rows, cache)]
 
 
 def reached(results, engine: str, measure: str = "rate") -> list:
-    """The places of the curve that every repeat got to."""
+    """Returns the places of the curve that every repeat reached."""
     curve = results.curve(engine, measure)
     most = max((len(values) for _, values in curve), default=0)
     return [at for at, values in curve if len(values) == most]
 
 
 def equal_rows(results) -> float:
-    """The rows that InnoDB and Cheetah both inserted in every repeat; 0 without one of them."""
+    """Returns the number of rows that InnoDB and Cheetah both inserted in every repeat; 0 if one is
+    missing."""
     return min(max(reached(results, engine), default=0) for engine in (INNODB, CHEETAH))
 
 
 def fall_within(results, engine: str, rows: float, variant: Variant = VARIANTS[0]) -> list:
-    """How the rate fell within so many rows, repeat by repeat; empty when the engine did not insert
-    them, or the cache holds them."""
+    """Returns how the rate fell within this many rows, for each repeat; empty if the engine did not
+    insert that many, or the cache holds them."""
     measure, caches = named("rate", variant), results.values(engine, "cache")
     steps = reached(results, engine, measure)
     if not caches or not steps or steps[-1] < rows or not is_large(rows, max(caches)):
@@ -199,8 +203,8 @@ def fall_within(results, engine: str, rows: float, variant: Variant = VARIANTS[0
 
 
 def costs(variant: Variant, took: list, spent: list, disk: float):
-    """What batches took, in seconds, and rows cost: processor seconds, bytes read and written, and
-    on disk."""
+    """Yields the costs: the seconds of batches (`took`), and per row processor seconds, bytes read
+    and bytes written (`spent`) and bytes on disk."""
     cpu, read, written = spent
     took = sorted(took)
     found = {"p99": took[int(len(took) * 0.99)] * 1e3, "longest": took[-1] * 1e3,
@@ -210,13 +214,13 @@ def costs(variant: Variant, took: list, spent: list, disk: float):
 
 
 def series(results, measure: str, variant: Variant) -> list:
-    """Lines of one variant, with its label behind the engine's."""
+    """Returns the lines of one variant, with its label after the engine's."""
     return [Series(line.label + variant.label, line.points, line.engine)
             for line in show.lines(results, named(measure, variant))]
 
 
 def insert(trial, server, variant: Variant, seconds: float):
-    """Batches for a given time. Failure when an index has other rows in the end."""
+    """Inserts batches for a given time. Raises Failure if an index has other rows at the end."""
     step_rows = (trial.scale.of(QUICK_STEP_ROWS, purchases.ROWS_OF_BATCH)
                  // purchases.ROWS_OF_BATCH * purchases.ROWS_OF_BATCH)
     definition = purchases.create_table(

@@ -1,4 +1,4 @@
-"""Point selects over the size of the cache: throughput and pages read, beside the document's
+"""Point selects over the size of the cache: throughput and pages read, next to the document's
 arithmetic; W14."""
 
 from statistics import median
@@ -12,15 +12,15 @@ from cheetah_tools import points, sysbench
 
 QUICK_ROWS = 350_000
 LOAD_POOL_BYTES = 128 << 20
-# A row takes 226 bytes of InnoDB's leaves; a little more, and three and a half megabytes, are for
-# what else the cache has to hold and to keep free.
+# A row takes 226 bytes of InnoDB's leaves. The additional bytes per row and 3.5 MiB cover
+# everything else that the cache has to hold or to keep free.
 EVERYTHING_BYTES_OF_ROW, EVERYTHING_BYTES_BESIDE = 229, 7 << 19
-EVERYTHING_READS_MAX = 20  # in 1000 selects: with more, what should have held everything did not
+EVERYTHING_READS_MAX = 20  # in 1000 selects; more mean that the cache did not hold everything
 ROWS_MIN = 40_000
-POOL_BYTES_MIN = 8 << 20   # what all engines start with; smaller shares are left out
+POOL_BYTES_MIN = 8 << 20   # the minimum for all engines; smaller shares are left out
 SHARES = [1.0, 0.9, 0.75, 0.5, 0.25]
 FULL_SHARES = [1.0, 0.98, 0.95, 0.9, 0.85, 0.75, 0.6, 0.5, 0.35, 0.25, 0.15]
-JUDGED_SHARES_MAX = 0.9    # with more, what is read is little, and mostly noise
+JUDGED_SHARES_MAX = 0.9    # with larger shares there are few reads, which are mostly noise
 SLOW_IOPS = 100
 READ_THROUGH = "SELECT COUNT(*), MAX(LENGTH(pad)) FROM sbtest1 FORCE INDEX (PRIMARY)"
 SELECT = "SELECT * FROM sbtest1 WHERE id = ?"
@@ -28,17 +28,18 @@ TABLE = "Queries a second through a device of 100 reads a second"
 
 
 def served(rate_in_memory: float, reads_per_query: float, iops: float) -> float:
-    """Queries a second that a device of so many reads a second lets through."""
+    """Returns the queries per second that a device with `iops` reads per second allows."""
     return rate_in_memory if reads_per_query <= 0 else min(rate_in_memory, iops / reads_per_query)
 
 
 def predicted_reads(share: float) -> float:
-    """Pages read a select, of equally likely keys, with a cache for a share of the leaves."""
+    """Returns the pages read per select of uniform keys, if the cache holds this share of the
+    leaves."""
     return max(0.0, 1 - share)
 
 
 def everything_bytes(rows: int) -> int:
-    """The cache that holds all of the table in InnoDB, uncompressed."""
+    """Returns the size of a cache that holds the whole table in InnoDB, uncompressed."""
     return rows * EVERYTHING_BYTES_OF_ROW + EVERYTHING_BYTES_BESIDE
 
 
@@ -50,7 +51,7 @@ class LessMemory(Experiment):
                 Measure("cache", "cache", "bytes")]
 
     def run(self, trial):
-        """Load once, then measure at each size of the cache."""
+        """Loads once, then measures at each cache size."""
         rows = trial.scale.of(QUICK_ROWS, ROWS_MIN)
         program = points.build()
         with trial.server(LOAD_POOL_BYTES) as server:
@@ -68,7 +69,7 @@ class LessMemory(Experiment):
                     yield from selects(trial, server, program, share)
 
     def plots(self, results) -> list:
-        """Both curves, and what a slow device would make of them."""
+        """Returns both curves, and the rates that a slow device would allow."""
         shares = sorted({share for engine in results.engines
                          for share, _ in results.curve(engine, "reads")})
         arithmetic = Series("arithmetic: 1 - share",
@@ -86,7 +87,7 @@ class LessMemory(Experiment):
                              "select), from what was measured.")]
 
     def tables(self, results) -> list:
-        """By engine and share, beside the arithmetic."""
+        """Returns tables by engine and share, with the arithmetic."""
         shares = sorted({share for engine in results.engines
                          for share, _ in results.curve(engine, "reads")}, reverse=True)
         if not shares:
@@ -105,8 +106,8 @@ class LessMemory(Experiment):
                 Table("Selects a second", head, rates), Table(TABLE, head, slow)]
 
     def figures(self, results) -> list:
-        """W14: what was read by what the arithmetic says. The document reckons, and does not
-        measure: so without its numbers."""
+        """Returns the figure W14: pages read divided by the prediction of the arithmetic. The
+        document computes and does not measure, so its column is empty."""
         return [show.figure(results, f"W14 {share:g}",
                             f"pages read with {share:g} of the memory ({said} in the document), "
                             "by the arithmetic", None, "ratio",
@@ -117,7 +118,7 @@ class LessMemory(Experiment):
                 for share, said in ((0.9, "9 G for 10 G"), (0.5, "34 G for 68 G"))]
 
     def verdicts(self, results) -> list:
-        """The claims of experiment.toml."""
+        """Returns the verdicts on the claims of experiment.toml."""
         claims, innodb, cheetah = self.about["claims"], INNODB, CHEETAH
         if overflowed(results):
             return [Verdict(claim, OPEN, overflowed(results)) for claim in claims.values()]
@@ -149,8 +150,8 @@ class LessMemory(Experiment):
 
 
 def overflowed(results) -> str:
-    """Why nothing follows from the shares: InnoDB read pages with what should have held all of
-    them. Empty where it did not."""
+    """Returns why nothing follows from the shares, or "": InnoDB read pages with a cache that
+    should have held all of them."""
     pages = max(results.values(INNODB, "reads", 1.0), default=0)
     return (f"InnoDB read {pages:.0f} pages in 1000 selects with the memory that should hold "
             "everything"
@@ -158,7 +159,7 @@ def overflowed(results) -> str:
 
 
 def selects(trial, server, program, share: float):
-    """Warm, then measure."""
+    """Warms up, then measures."""
     server.sql(READ_THROUGH, "sbtest")
     trial.did(READ_THROUGH)
     seconds = max(0.1, min(1, trial.scale.factor) * (2 if trial.scale.full else 1))
@@ -173,6 +174,6 @@ def selects(trial, server, program, share: float):
 
 
 def slow_rates(results, engine: str, share: float) -> list:
-    """What a device of 100 reads a second would let through, repeat by repeat."""
+    """Returns the rates that a device of 100 reads per second would allow, for each repeat."""
     return [served(rate, pages / 1000, SLOW_IOPS)
             for rate, pages in results.together((engine, "rate", 1.0), (engine, "reads", share))]

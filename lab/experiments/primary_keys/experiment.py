@@ -1,4 +1,5 @@
-"""The same rows with a key by sequence, by GUID, and with none: insertion, size, look-ups."""
+"""The same rows with a sequence as key, with a GUID, and without a key: insertion, size,
+look-ups."""
 
 import time
 import uuid
@@ -14,8 +15,7 @@ from cheetah_tools import points
 QUICK_ROWS = 80_000
 QUICK_POOL_BYTES, POOL_BYTES_MIN = 8 << 20, 8 << 20
 TENTHS = 10
-# of a row with its entry in the secondary index, in InnoDB, uncompressed,
-# in pages that are not full
+# InnoDB's bytes per row with its entry in the secondary index, uncompressed, in partly filled pages
 GUID_ROW_BYTES = 350
 SECONDARY_KEY = "KEY customer (customerid)"
 LOOK_UP = "SELECT * FROM purchases WHERE customerid = ?"
@@ -23,8 +23,8 @@ LOOK_UP = "SELECT * FROM purchases WHERE customerid = ?"
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of key. `column`: its definition, and that of a GUID beside it; `value`: what an
-    INSERT has for them, of a random.Random; `key`: an index beside those of all."""
+    """A kind of key. `column` defines its column, and that of an additional GUID; `value(rng)`
+    returns their values in an INSERT; `key` is an index in addition to those of all tables."""
 
     name: str
     label: str
@@ -35,7 +35,7 @@ class Kind:
 
 
 def guid(rng) -> uuid.UUID:
-    """A random GUID (version 4)."""
+    """Returns a random GUID (version 4)."""
     return uuid.UUID(int=rng.getrandbits(128), version=4)
 
 
@@ -58,7 +58,7 @@ KINDS = [
 class PrimaryKeys(Experiment):
     """See experiment.toml."""
 
-    options = {"kinds": ""}   # names between commas; "": those of the scale
+    options = {"kinds": ""}   # comma-separated names; "": those of the scale
     measures = [Measure("cache", "cache", "bytes")] + [
         measure for kind in KINDS for measure in (
             Measure(f"rate {kind.name}", f"rows a second, {kind.label}", "1/s", MORE),
@@ -69,7 +69,7 @@ class PrimaryKeys(Experiment):
             Measure(f"lookups {kind.name}", f"look-ups a second, {kind.label}", "1/s", MORE))]
 
     def run(self, trial):
-        """Each kind in a server of its own."""
+        """Runs each kind in its own server."""
         program = points.build()
         pool_bytes = trial.scale.of(QUICK_POOL_BYTES, POOL_BYTES_MIN)
         yield Value("cache", pool_bytes)
@@ -93,13 +93,14 @@ class PrimaryKeys(Experiment):
                                             seconds))
 
     def kinds(self, scale) -> list:
-        """Those that are asked for."""
+        """Returns the requested kinds."""
         named = [name for name in self.option["kinds"].split(",") if name]
         return [kind for kind in KINDS
                 if (kind.name in named if named else scale.full or not kind.full)]
 
     def plots(self, results) -> list:
-        """Rate over rows of each kind; then all rows, bytes, and look-ups as bars."""
+        """Returns the rate over the rows of each kind; then total time, bytes and look-ups as
+        bars."""
         lines = {kind: show.lines(results, f"rate {kind.name}") for kind in KINDS}
         made = [Plot(f"rate-{kind.name}", f"Rows a second: {kind.label}", "lines", "rows inserted",
                      "1/s", lines[kind], log_y=True)
@@ -113,7 +114,7 @@ class PrimaryKeys(Experiment):
         return made
 
     def tables(self, results) -> list:
-        """Time, size and look-ups by kind."""
+        """Returns tables of time, size and look-ups by kind."""
         kinds = [kind for kind in KINDS if any(results.values(engine, f"seconds {kind.name}")
                                                for engine in results.engines)]
         parts = (("seconds", "Time of all rows", "s"), ("half", "Time of the last half", "s"),
@@ -124,7 +125,7 @@ class PrimaryKeys(Experiment):
                 for measure, title, unit in parts]
 
     def verdicts(self, results) -> list:
-        """The claims of experiment.toml."""
+        """Returns the verdicts on the claims of experiment.toml."""
         claims, innodb, cheetah = self.about["claims"], INNODB, CHEETAH
         by_guid = [results.ratios(engine, "half guid", engine, base_measure="half sequence")
                    if outgrown(results, engine) else []
@@ -146,26 +147,27 @@ class PrimaryKeys(Experiment):
 
 
 def tenth_in_batches(trial) -> int:
-    """Of all rows."""
+    """Returns a tenth of all rows, in batches."""
     return max(1, trial.scale.of(QUICK_ROWS) // (TENTHS * purchases.ROWS_OF_BATCH))
 
 
 def check(server, kind: Kind, rows: int) -> None:
-    """Failure unless each index has all rows, and a GUID for each."""
-    if kind.column:   # without a primary key no index has that name
+    """Raises Failure unless each index has all rows, each with its own key. Tables without a
+    primary key are not checked."""
+    if kind.column:   # a table without a primary key has no index of that name
         column = "guid" if kind.key else "transactionid"
         purchases.check(server, "shop", [SECONDARY_KEY, *filter(None, [kind.key])], rows, column)
 
 
 def outgrown(results, engine: str) -> bool:
-    """Whether the table with a GUID has outgrown the cache."""
+    """Returns whether the table with a GUID has outgrown the cache."""
     rows, caches = results.curve(engine, "rate guid"), results.values(engine, "cache")
     return (bool(rows and caches)
             and rows[-1][0] * GUID_ROW_BYTES > purchases.OUTGROWN_BY * max(caches))
 
 
 def insert(trial, server, kind: Kind):
-    """All rows; the rate of each tenth of them."""
+    """Inserts all rows; yields the rate of each tenth."""
     tenth = tenth_in_batches(trial)
     definition = purchases.create_table(trial.engine.clause(),
                                         [SECONDARY_KEY, *filter(None, [kind.key])], kind.column)

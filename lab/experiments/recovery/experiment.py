@@ -1,4 +1,4 @@
-"""How long a crash, or the end of a large transaction, keeps others waiting."""
+"""Measures how long a crash or the end of a large transaction keeps other sessions waiting."""
 
 import threading
 import time
@@ -23,15 +23,16 @@ OPTIONS = {"innodb_log_file_size": 2 << 30, "innodb_adaptive_flushing": "OFF",
            "innodb_lock_wait_timeout": ANSWER_SECONDS_MAX,
            "loose_cheetah_lock_wait_timeout": ANSWER_SECONDS_MAX,
            "lock_wait_timeout": ANSWER_SECONDS_MAX}
-RESTART_SECONDS, ANSWER_SECONDS = 20.0, 1.0   # what is wanted of Cheetah
-# Statements of others after the kill; {last} is the last row that the UPDATE has not changed.
+RESTART_SECONDS, ANSWER_SECONDS = 20.0, 1.0   # limits for Cheetah
+# Statements of other sessions after the kill; {last} is the last row, which the UPDATE does not
+# change.
 STATEMENTS = {
     "SELECT of a changed row": "SELECT k FROM big WHERE id = 1",
     "UPDATE of another row": "UPDATE big SET k = 0 WHERE id = {last}",
     "INSERT": "INSERT INTO big VALUES ({last} + 1, 0, '')",
     "UPDATE of a changed row": "UPDATE big SET k = 0 WHERE id = 1",
 }
-# waits for the rollback of that row, which the engines do in the order that they like
+# this statement waits for the rollback of its row, and an engine may roll back in any order
 UNBOUND = {"UPDATE of a changed row"}
 AFTER = {"KILL": [*STATEMENTS, "the rollback is complete"],
          "kill -9": ["the server answers", *STATEMENTS, "the rollback is complete"]}
@@ -49,11 +50,11 @@ class Recovery(Experiment):
                   for ended, told in AFTER.items() for what in told)]
 
     def engines(self, chosen, scale):
-        """Those that tell how much log there is."""
+        """Returns the engines that report the size of their log."""
         return [key for key in chosen if key != "myrocks"]
 
     def run(self, trial):
-        """A restart; then a rollback twice."""
+        """Measures a restart, then a rollback after KILL and after kill -9."""
         if trial.family == "MyRocks":
             raise Refused("MyRocks does not tell how much of its log is to be replayed")
         with trial.server(MEMORY_BYTES, **OPTIONS) as server:
@@ -64,7 +65,7 @@ class Recovery(Experiment):
             yield from self.rollback(trial, server)
 
     def restart(self, trial, server):
-        """To the first answer after a crash."""
+        """Measures the time to the first answer after a crash."""
         log_bytes = int(self.option["log_gigabytes"] * 2**30)
         for number in range(TABLES):
             server.sql(f"CREATE TABLE t{number} (id INT AUTO_INCREMENT PRIMARY KEY, k INT, "
@@ -82,7 +83,7 @@ class Recovery(Experiment):
         yield Value("restart", time.monotonic() - began)
 
     def rollback(self, trial, server):
-        """What others wait for after KILL, and after kill -9."""
+        """Measures how long other sessions wait after KILL and after kill -9."""
         engine, rows = trial.engine, self.option["update_rows"]
         server.sql("CREATE TABLE big (id INT PRIMARY KEY, k INT, c CHAR(40), KEY (k)) "
                    f"{engine.clause()}", "d")
@@ -109,14 +110,14 @@ class Recovery(Experiment):
         check_rolled_back(server, rows)
 
     def tables(self, results):
-        """A row for each measure, a column for each engine."""
+        """Returns a table with a row for each measure and a column for each engine."""
         return [Table("Recovery and rollback", ["", *map(results.label, results.engines)],
                       [[Cell(measure.label),
                         *(show.cell(results.values(engine, measure.key), measure.unit)
                           for engine in results.engines)] for measure in self.measures])]
 
     def verdicts(self, results):
-        """What is wanted of Cheetah."""
+        """Returns the verdicts on the limits for Cheetah."""
         claims = self.about["claims"]
         return [judge.at_most(claims["restart"], "seconds", results.values(CHEETAH, "restart"),
                               RESTART_SECONDS),
@@ -125,13 +126,13 @@ class Recovery(Experiment):
 
 
 def crash(server) -> None:
-    """kill -9, and nothing of the data in memory."""
+    """Kills the server with SIGKILL and drops its files from the page cache."""
     server.kill()
     forget_pages(file for file in server.data.rglob("*") if file.is_file())
 
 
 def fill_log(server, engine, log_bytes: int) -> int:
-    """Change rows until that much log is behind the last checkpoint; how many rows."""
+    """Changes rows until this much log follows the last checkpoint; returns the number of rows."""
     writers = [Writer(server, number) for number in range(TABLES)]
     for writer in writers:
         writer.start()
@@ -152,14 +153,14 @@ def fill_log(server, engine, log_bytes: int) -> int:
 
 
 def log_to_replay(server, engine) -> int:
-    """Bytes of log that a crash now would leave to be replayed."""
+    """Returns the bytes of log that would be replayed after a crash now."""
     if engine.name == INNODB:
         return server.status("Innodb_checkpoint_age")
     return server.status("Cheetah_log_position") - server.status("Cheetah_log_oldest_position")
 
 
 class Writer(threading.Thread):
-    """Updates, inserts and deletes rows of one table, some hundred with each statement."""
+    """Updates, inserts and deletes rows of one table, hundreds with each statement."""
 
     def __init__(self, server, number: int):
         super().__init__(daemon=True)
@@ -189,8 +190,8 @@ class Writer(threading.Thread):
 
 
 def changed_all(server, engine, rows: int) -> int:
-    """Begin an UPDATE on a connection of its own and wait until it has changed all rows but the
-    last, where it stands still; the connection's number."""
+    """Starts an UPDATE on its own connection and waits until it has changed all rows but the last,
+    at which it sleeps. Returns the connection ID."""
     import pymysql
     connection = server.connect("d")
     with connection.cursor() as cursor:
@@ -217,7 +218,8 @@ def changed_all(server, engine, rows: int) -> int:
 
 
 def answers(server, engine, began: float, last: int) -> dict:
-    """All statements at once: what -> seconds since `began`; and when all was rolled back."""
+    """Runs all statements at once; returns statement -> seconds since `began`, and when the
+    rollback ended."""
     found, failures = {}, []
 
     def ask(what: str, statement: str):
@@ -241,7 +243,7 @@ def answers(server, engine, began: float, last: int) -> dict:
 
 
 def rolled_back(server, engine) -> bool:
-    """Whether no transaction is open any more that has changed more than a row."""
+    """Returns whether no open transaction has changed more than a row."""
     if engine.name == INNODB:
         return server.value("SELECT COUNT(*) FROM information_schema.INNODB_TRX "
                             "WHERE trx_rows_modified > 1") == 0
@@ -251,7 +253,8 @@ def rolled_back(server, engine) -> bool:
 
 
 def check_rolled_back(server, rows: int) -> None:
-    """The first and the last of the changed rows are as before, but for what others wrote."""
+    """Checks that rows at the beginning, in the middle and at the end of the changed range were
+    rolled back."""
     for number in (2, rows // 2, rows - 1):
         if server.value(f"SELECT k FROM big WHERE id = {number}", "d") != number * 7919 % 1000003:
             raise Failure(f"row {number} has not been rolled back")

@@ -1,4 +1,4 @@
-"""Transactions on a parent and its children, with a foreign key that cascades."""
+"""Runs transactions on a parent and its children, with a foreign key that cascades."""
 
 from cheetah_lab import cells
 from cheetah_lab.engines import CHEETAH, INNODB
@@ -19,11 +19,12 @@ class Relations(Experiment):
     measures = cells.measures([NAME])
 
     def engines(self, chosen, scale):
-        """Those that have foreign keys and are declared by their name alone."""
+        """Returns the engines that have foreign keys and need no table options."""
         return [key for key in chosen if key.startswith((INNODB, CHEETAH, "innodb-enc"))]
 
     def run(self, trial):
-        """Load so many children and a quarter as many parents; then each number of connections."""
+        """Loads `rows` children and a quarter as many parents; then measures each number of
+        connections."""
         if trial.family == "MyRocks":
             raise Refused("MyRocks has no foreign keys")
         cells.chosen(self.option["workloads"], [NAME], "workload")
@@ -44,9 +45,9 @@ class Relations(Experiment):
                                          self.option["seconds"], WARM_SECONDS)
 
     def plots(self, results):
-        """Transactions a second."""
+        """Returns plots of the transactions per second."""
         return cells.plots(results, [NAME], "connections")
 
     def tables(self, results):
-        """Every cell."""
+        """Returns a table of every cell."""
         return [cells.table(results, "Parents and children", [NAME], "connections")]

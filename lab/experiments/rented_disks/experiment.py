@@ -1,5 +1,5 @@
-"""Memory for a share of the data, on disks as they are rented, with skewed keys beside even ones,
-and real texts beside random digits."""
+"""Measures engines whose memory holds only a share of the data, on disks with the I/O limits of
+rented ones, with skewed and uniform keys, and with real texts and random digits."""
 
 from statistics import median
 
@@ -13,18 +13,19 @@ from cheetah_tools.say import Failure
 
 WORKLOADS = ["oltp_point_select", "oltp_read_write", "oltp_update_index"]
 KEYS, TEXTS = ["uniform", "zipfian"], ["digits", "real"]
-# Of a row with its key, in InnoDB: shares are of that.
+# Bytes per row with its key, in InnoDB; shares refer to this size.
 BYTES_OF_ROW, POOL_BYTES_MIN, LOAD_BYTES = 285, 8 << 20, 1 << 30
 ROOM_BYTES_OF_ROW = 2800     # in four engines at once
 DISKS = {0: "no limit", 3000: "3,000 a second: a cloud volume", 200: "200 a second: a hard disk"}
-# What is left to the page cache of the cache's and `PAGE_CACHE_BYTES` together; logs need some.
+# The page cache's possible shares of the cache and `PAGE_CACHE_BYTES` together. Logs always need
+# some page cache.
 PAGE_CACHE_PARTS = [0.1, 0.3, 0.6]
 SHARE_SAID = "share of InnoDB's bytes as cache"
 
 
 class RentedDisks(Experiment):
     """See experiment.toml. The places of its cells are disks, or shares of the memory if there are
-    several."""
+    several shares."""
 
     by_name = together = True
     compared = cells.COMPARED
@@ -34,49 +35,53 @@ class RentedDisks(Experiment):
 
     @property
     def measures(self):
-        """Those of the cells that are asked for."""
+        """Returns the measures of the requested cells."""
         return cells.measures(self.names())
 
     def asked(self, option: str, known: list) -> list:
-        """The words of an option."""
+        """Returns the words of an option."""
         return cells.chosen(self.option[option], known, option)
 
     def numbers(self, option: str, kind=int) -> list:
-        """The numbers of an option."""
+        """Returns the numbers of an option."""
         return [*map(kind, self.option[option].split(","))]
 
     def names(self):
-        """Of cells: workload, connections, keys, texts, and how the memory is divided."""
+        """Returns the names of cells: workload, connections, keys, texts, and how the memory is
+        divided."""
         return [f"{workload} {count} {keys} {kind}{split}" for kind in self.asked("texts", TEXTS)
                 for keys in self.asked("keys", KEYS)
                 for workload in self.asked("workloads", WORKLOADS)
                 for count in self.numbers("connections") for split in self.splits()]
 
     def splits(self):
-        """Ways to divide the memory: what stands behind a cell's name -> what part the page cache
-        has; None: `PAGE_CACHE_BYTES`, beside the cache."""
+        """Returns the ways to divide the memory: the suffix of a cell's name -> the page cache's
+        part; None means `PAGE_CACHE_BYTES` in addition to the cache."""
         return ({f" {part:g}": part for part in PAGE_CACHE_PARTS} if self.option["best_split"]
                 else {"": None})
 
     def disks(self):
-        """Reads, and writes, a second; 0: no limit. The slowest last, so that caches are warm."""
+        """Returns the reads and writes per second of each disk; 0: no limit. Slow disks come last,
+        so that caches are warm."""
         return self.numbers("disks")
 
     def by_share(self) -> bool:
-        """Whether shares are the places. Failure where disks would have to be, too."""
+        """Returns whether the places are shares. Raises Failure if there are several shares and
+        several disks."""
         several = len(self.numbers("shares", float)) > 1
         if several and len(self.disks()) > 1:
             raise Failure("several shares of the memory, or several disks, but not both")
         return several
 
     def skip(self):
-        """The device must be one that can be limited, and texts must be there."""
+        """Returns the reason to skip the experiment if the device cannot be limited or texts are
+        missing."""
         VAR.mkdir(exist_ok=True)
         limited = cgroup.no_rented_disk(VAR) if any(self.disks()) else ""
         return limited or (texts.missing() if "real" in self.asked("texts", TEXTS) else "")
 
     def seconds(self, factor, chosen):
-        """Those of the cells."""
+        """Returns the time for the cells."""
         places = len(self.disks()) * len(self.numbers("shares", float))
         return (self.option["rows"] / cells.LOAD_ROWS_PER_SECOND
                 * len(self.asked("texts", TEXTS))
@@ -84,11 +89,11 @@ class RentedDisks(Experiment):
                                 self.option["warm_seconds"]))
 
     def room_bytes(self, scale):
-        """From the rows."""
+        """Returns the bytes for the rows."""
         return self.option["rows"] * ROOM_BYTES_OF_ROW
 
     def run(self, trial):
-        """Load each kind of text once; then all cells with each share, on each disk."""
+        """Loads each kind of text once; then runs all cells with each share on each disk."""
         self.by_share()
         for kind in self.asked("texts", TEXTS):
             of = cells.tables(self.option["rows"], kind)
@@ -108,7 +113,7 @@ class RentedDisks(Experiment):
                                                     page_cache)
 
     def on_disk(self, trial, server, of, kind, disk, share, split, page_cache):
-        """All cells of one kind of texts, with one share."""
+        """Runs all cells of one kind of texts with one share."""
         for keys in self.asked("keys", KEYS):
             for workload in self.asked("workloads", WORKLOADS):
                 for count in self.numbers("connections"):
@@ -123,7 +128,7 @@ class RentedDisks(Experiment):
                     yield from found
 
     def plots(self, results):
-        """Transactions a second on each disk, or with each share, a picture for each cell."""
+        """Returns a plot for each cell: transactions per second on each disk or with each share."""
         if self.by_share():
             return cells.plots(results, self.names(), SHARE_SAID)
         found = []
@@ -138,8 +143,8 @@ class RentedDisks(Experiment):
         return found
 
     def tables(self, results):
-        """Through InnoDB's on each disk, then every cell; of the ways to divide the memory the best
-        one."""
+        """Returns the ratios to InnoDB on each disk, then every cell, each with its best division
+        of the memory."""
         results = best(results, self.names(), len(self.splits()))
         if self.by_share():
             return [cells.table(results, "With less memory", self.names(), SHARE_SAID)]
@@ -154,7 +159,7 @@ class RentedDisks(Experiment):
                 cells.table(results, "Every cell", self.names(), "reads and writes a second")]
 
     def verdicts(self, results):
-        """On each disk."""
+        """Returns the verdict for each disk."""
         claims, names = self.about["claims"], [f"tps {name}" for name in self.names()]
         return [judge.within(claims[str(disk)], "Cheetah by InnoDB, geometric mean",
                              results.mean_of_cells(CHEETAH, names, INNODB, only=disk), low=1)
@@ -162,13 +167,13 @@ class RentedDisks(Experiment):
 
 
 def said_of(disk: float) -> str:
-    """A disk in words."""
+    """Describes a disk."""
     return DISKS.get(int(disk), f"{disk:,.0f} a second")
 
 
 def divided(cache_bytes: float, part: float) -> tuple:
-    """Bytes of cache and of page cache; with a part for the page cache, both are the same memory in
-    all."""
+    """Returns the bytes of cache and of page cache. If the page cache has a part, the sum of both
+    stays the same."""
     cache = max(int(cache_bytes) >> 20, POOL_BYTES_MIN >> 20) << 20
     if part is None:
         return cache, PAGE_CACHE_BYTES
@@ -177,8 +182,8 @@ def divided(cache_bytes: float, part: float) -> tuple:
 
 
 def best(results, names: list, splits_count: int):
-    """The results with only that way to divide the memory in which an engine did most, by the
-    median, of each cell."""
+    """Returns the results restricted to the division of the memory with which an engine had the
+    highest median rate, for each cell."""
     if splits_count == 1:
         return results
     dropped = set()

@@ -1,4 +1,4 @@
-"""Three ways to the number of rows of a table, after a tenth was deleted; W12, W13."""
+"""Three ways to count the rows of a table after a tenth was deleted; W12, W13."""
 
 import statistics
 import time
@@ -13,7 +13,8 @@ from cheetah_tools.say import Failure
 POOL_BYTES = 128 << 20
 QUICK_ROWS = 100_000
 TIMES = 10
-DOCUMENT_US = 2.03e6 / 9441.296   # of COUNT(1) for each 1000 rows: 2.03 s for 9,441,296
+# microseconds of COUNT(1) per 1000 rows: 2.03 s for 9,441,296 rows
+DOCUMENT_US = 2.03e6 / 9441.296
 PURGE_SECONDS_MAX = 120
 BY_LENGTH = ("SELECT DATA_LENGTH / AVG_ROW_LENGTH FROM information_schema.TABLES "
              "WHERE TABLE_SCHEMA = 'sbtest' AND TABLE_NAME = 'sbtest1'")
@@ -45,7 +46,7 @@ class RowCounts(Experiment):
     ]
 
     def run(self, trial):
-        """Load, delete, ask; then once more from an empty cache."""
+        """Loads, deletes and counts; then counts once more with an empty cache."""
         tables = sysbench.Tables(trial.scale.of(QUICK_ROWS, 1000))
         with trial.server(POOL_BYTES) as server:
             trial.step(f"loading {tables.rows:,} rows")
@@ -78,7 +79,7 @@ class RowCounts(Experiment):
             yield from cold(trial, server)
 
     def plots(self, results) -> list:
-        """What the methods say, and what they cost."""
+        """Returns plots of the methods' results and costs."""
         said = {word: (f"told {method}", None) for method, word in WORDS.items()}
         cost = {**{word: (f"ms {method}", None) for method, word in WORDS.items()},
                 "beside an open\ntransaction": ("ms open", None),
@@ -90,11 +91,11 @@ class RowCounts(Experiment):
                      log_y=True)]
 
     def tables(self, results) -> list:
-        """All measures by engine."""
+        """Returns a table of all measures by engine."""
         return [show.table(results, "Row counts", show.columns(self.measures))]
 
     def figures(self, results) -> list:
-        """W12 and W13."""
+        """Returns the figures W12 and W13."""
         kinds = [("W12 length", "rows by DATA_LENGTH / AVG_ROW_LENGTH, by those there are", 1.112,
                   "ratio", "told length"),
                  ("W12 rows", "TABLE_ROWS, by those there are", 1.038, "ratio", "told rows"),
@@ -108,7 +109,7 @@ class RowCounts(Experiment):
                 for key, what, document, unit, measure in kinds]
 
     def verdicts(self, results) -> list:
-        """The claims of experiment.toml."""
+        """Returns the verdicts on the claims of experiment.toml."""
         exact = [value for engine in results.engines for measure in ("told count", "told open")
                  for value in results.values(engine, measure)]
         claims = self.about["claims"]
@@ -125,14 +126,14 @@ class RowCounts(Experiment):
 
 
 def run(trial, connection, statement: str) -> int:
-    """Execute and show a statement; the rows that it changed."""
+    """Executes a statement and shows it on the page; returns the number of changed rows."""
     trial.did(statement)
     with connection.cursor() as cursor:
         return cursor.execute(statement)
 
 
 def ask(trial, connection, statement: str, times: int = TIMES) -> tuple:
-    """A number, and the milliseconds of each asking."""
+    """Returns the statement's number, and the milliseconds of each execution."""
     trial.did(statement)
     spent = []
     with connection.cursor() as cursor:
@@ -145,8 +146,8 @@ def ask(trial, connection, statement: str, times: int = TIMES) -> tuple:
 
 
 def purge(trial, server) -> None:
-    """Wait until InnoDB and Cheetah have removed the deleted rows; MyRocks does when it compacts,
-    and says nothing of it. Blocks."""
+    """Waits until InnoDB or Cheetah has removed the deleted rows. MyRocks removes them during
+    compaction and does not report it. Blocks."""
     if trial.family == "InnoDB":
         wait = "SET GLOBAL innodb_max_purge_lag_wait = 0"
         trial.did(wait)
@@ -160,7 +161,7 @@ def purge(trial, server) -> None:
 
 
 def cold(trial, server):
-    """The count of a server that has just started."""
+    """Counts on a server that has just started."""
     server.stop()
     trial.engine.drop_page_cache(server, "sbtest")
     server.start()

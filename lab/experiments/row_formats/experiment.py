@@ -1,4 +1,4 @@
-"""sysbench's old table in the row formats: load, size, table status, compression statistics,
+"""sysbench's old table in the row formats: load, size, table status, compression statistics, and
 throughput with two caches."""
 
 import time
@@ -11,20 +11,20 @@ from cheetah_tools import dump, sysbench
 
 ROWS, ONE_ROW_ROWS, FULL_BY = 240_000, 30_000, 4
 LOAD_BYTES = 256 << 20
-# Of a row in InnoDB, uncompressed, with its key: twice that holds everything; a fifth is what the
-# document's 512 MB were to its 2.3 GB.
+# InnoDB's bytes per row with its key, uncompressed. A cache of twice the table holds everything; a
+# fifth corresponds to the document's 512 MB for 2.3 GB.
 ROW_BYTES, CACHED_BY, OVERFLOW_BY, POOL_BYTES_MIN = 270, 2, 0.21, 8 << 20
-# a cache for more of the table than that is none that overflows
+# a cache that holds a larger share of the table does not count as overflowing
 OVERFLOW_MOST = 0.5
-# of rows in InnoDB: below, files have more room beside the table than in it
+# bytes of rows in InnoDB; the files of a smaller table have more free space than data
 SMALL_BYTES = 16_000_000
 CONNECTIONS, FULL_CONNECTIONS = [1, 16, 128], [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 WARM_SECONDS, SECONDS, FULL_SECONDS = 1, 2, 3
 BASE, UNCOMPRESSED = "innodb-compact", "innodb-dynamic"
-# The document's formats, and the same words for Cheetah; its rows have one layout, DYNAMIC or not.
+# The document's formats, and the same options in Cheetah, which stores rows of all formats alike.
 FORMATS = {"Compact": ("innodb-compact", "cheetah"), "8K": ("innodb-8k", "cheetah-8k"),
            "4K": ("innodb-4k", "cheetah-4k"), "DYNAMIC": ("innodb-dynamic", "cheetah")}
-# Of the document: seconds, bytes, Data_length, Index_length, and compression statistics.
+# The document's values: seconds, bytes, Data_length, Index_length; and compression statistics.
 DOCUMENT = {"Compact": (1698, 2.3 * 2**30, 2247098368, 137019392),
             "8K": (1786, 1.2 * 2**30, 2247098368, 137035776),
             "4K": (2203, 592 * 2**20, 2249195520, 160301056),
@@ -47,7 +47,7 @@ LAZY_LOG = {name: 2
 
 
 class RowFormats(Experiment):
-    """W1 to W3, V1 to V3."""
+    """See experiment.toml; the document's figures W1 to W3 and V1 to V3."""
 
     measures = [Measure("load_rows", "rows, one in each INSERT", "rows"),
                 Measure("rows", "rows of the table", "rows"),
@@ -67,20 +67,21 @@ class RowFormats(Experiment):
                   for cache, said in CACHES.items())]
 
     def engines(self, chosen, scale):
-        """The chosen ones, and the document's formats in both engines."""
+        """Returns the chosen engines and the document's formats in both engines."""
         return list(dict.fromkeys([*chosen,
                                    *(engine for pair in FORMATS.values() for engine in pair)]))
 
     def room_bytes(self, scale):
-        """FULL=1 has more rows."""
+        """Returns more bytes with FULL=1, which has more rows."""
         return super().room_bytes(scale) * (FULL_BY if scale.full else 1)
 
     def input_bytes(self, scale):
-        """Likewise."""
+        """Returns more bytes with FULL=1, like `room_bytes`."""
         return super().input_bytes(scale) * (FULL_BY if scale.full else 1)
 
     def run(self, trial):
-        """Load time in a server, the rest of the document's table in another, digits in a third."""
+        """Measures the load time in one server, everything else on the document's table in another,
+        and random digits in a third."""
         rows = trial.scale.of(ROWS * (FULL_BY if trial.scale.full else 1), 2000)
         with trial.server(LOAD_BYTES, **LAZY_LOG) as server:
             trial.step("load, one row in each INSERT")
@@ -104,7 +105,7 @@ class RowFormats(Experiment):
                 yield Value("random_bytes", trial.bytes_at_rest(server, sysbench.DATABASE))
 
     def throughput(self, trial, server, tables):
-        """Both caches, all numbers of connections."""
+        """Measures both caches with all numbers of connections."""
         counts = (FULL_CONNECTIONS if trial.scale.full
                   else CONNECTIONS if trial.scale.factor >= 0.1 else CONNECTIONS[:2])
         warm, seconds = ((WARM_SECONDS, FULL_SECONDS if trial.scale.full else SECONDS)
@@ -124,7 +125,7 @@ class RowFormats(Experiment):
                     yield Value(f"p99_{cache}", found.p99_ms, count)
 
     def plots(self, results):
-        """The document's four pictures."""
+        """Returns the document's four charts."""
         sizes = show.bars(results, {"texts of sysbench 0.4": ("bytes", None),
                                     "random digits (half of the rows)": ("random_bytes", None)})
         return [Plot("load", "Time to load, one row in each INSERT", "bars", "", "seconds",
@@ -137,14 +138,14 @@ class RowFormats(Experiment):
                   for cache, said in CACHES.items() if show.lines(results, f"tps_{cache}"))]
 
     def tables(self, results):
-        """As the document has them: load and size, table status, compression statistics; then
-        throughput."""
+        """Returns tables in the document's form: load and size, table status, compression
+        statistics; then throughput."""
         return [self.load_and_size(results), self.status(results), self.statistics(results),
                 *(self.rates(results, cache) for cache in CACHES
                   if any(results.curve(engine, f"tps_{cache}") for engine in results.engines))]
 
     def load_and_size(self, results):
-        """W1 and W2, every engine."""
+        """Returns the table of W1 and W2 for every engine."""
         rows = [[Cell(f"document: {name}"), Cell(f"{seconds:,} s"),
                  Cell(f"{seconds / DOCUMENT['Compact'][0]:.2f}"), Cell(f"{size / 1e6:,.0f} MB"),
                  Cell(f"{size / DOCUMENT['Compact'][1]:.2f}"), Cell(ABSENT), Cell(ABSENT)]
@@ -164,7 +165,7 @@ class RowFormats(Experiment):
                      "in large INSERTs.")
 
     def status(self, results):
-        """V3: what SHOW TABLE STATUS says, beside the file."""
+        """Returns the table of V3: the values of SHOW TABLE STATUS, compared with the file size."""
         rows = [[Cell(f"document: {name}"), Cell(f"{data:,}"), Cell(f"{index:,}"),
                  Cell(f"{(data + index) / size:.2f}")]
                 for name, (_, size, data, index) in DOCUMENT.items()]
@@ -177,8 +178,8 @@ class RowFormats(Experiment):
                      ["format", "Data_length", "Index_length", "both by the size on disk"], rows)
 
     def statistics(self, results):
-        """V1, V2: by size of pages; Cheetah's images have any length, and the size is the one into
-        which they would have fitted."""
+        """Returns the table of V1 and V2 by page size. Cheetah's images have any length; their page
+        size is the smallest one into which they would have fitted."""
         rows = [[Cell(f"document: {name}"), *(Cell(f"{number:,}") for number in numbers),
                  Cell(f"{1 - numbers[2] / numbers[1]:.2%}")]
                 for name, numbers in DOCUMENT_STATISTICS.items()]
@@ -201,7 +202,7 @@ class RowFormats(Experiment):
                      "neither have sizes that not every repeat had.")
 
     def rates(self, results, cache):
-        """Throughput by connections."""
+        """Returns throughput by number of connections."""
         counts = sorted({count for engine in results.engines
                          for count, _ in results.curve(engine, f"tps_{cache}")})
         return show.table(results, f"Transactions a second with {CACHES[cache]}",
@@ -210,7 +211,7 @@ class RowFormats(Experiment):
                           + [(f"p99 with {counts[-1]:g}", f"p99_{cache}", counts[-1], "ms")])
 
     def figures(self, results):
-        """W1 to W3."""
+        """Returns the figures W1 to W3."""
         made = []
         for key, measure, what, position in (("W1", "load_s", "load, one row in each INSERT", 0),
                                              ("W2", "bytes", "bytes on disk", 1)):
@@ -236,7 +237,8 @@ class RowFormats(Experiment):
         return made
 
     def verdicts(self, results):
-        """The document's observations for InnoDB today, and what Cheetah makes of them."""
+        """Returns the verdicts on the document's observations for today's InnoDB, and on Cheetah's
+        claims."""
         claims, of_bytes = self.about["claims"], sizes(too_small(results))
         innodb = {cache: results.mean_of_cells("innodb-8k", [f"tps_{cache}"], UNCOMPRESSED)
                   for cache in CACHES}
@@ -280,7 +282,7 @@ class RowFormats(Experiment):
 
 
 def too_small(results) -> str:
-    """Why sizes of files say nothing of formats here; empty where they do."""
+    """Returns why file sizes say nothing about formats in this run, or ""."""
     rows = max((value for engine in results.engines for value in results.values(engine, "rows")),
                default=0)
     if rows * ROW_BYTES >= SMALL_BYTES:
@@ -290,19 +292,19 @@ def too_small(results) -> str:
 
 
 def sizes(reason: str):
-    """The judge of ratios of bytes: nothing is decided where there is a reason not to."""
+    """Returns the judge for ratios of bytes; with a reason it decides nothing."""
     return (lambda claim, *_, **_bounds: Verdict(claim, OPEN, reason)) if reason else judge.within
 
 
 def most(results, measure: str) -> str:
-    """How many rows, where it was measured."""
+    """Returns the number of rows, or "no" if it was not measured."""
     found = [value for engine in results.engines for value in results.values(engine, measure)]
     return f"{max(found):,.0f}" if found else "no"
 
 
 def caches(rows: int) -> dict:
-    """Bytes of each cache that throughput is measured with. Too few rows for the smallest cache to
-    overflow: without that one."""
+    """Returns the bytes of each cache for the throughput test. If even the smallest cache would
+    hold too large a share of the table, the cache that overflows is left out."""
     table_bytes = rows * ROW_BYTES
     found = {"cached": max(POOL_BYTES_MIN, round(table_bytes * CACHED_BY)),
              "overflow": max(POOL_BYTES_MIN, round(table_bytes * OVERFLOW_BY))}
@@ -312,7 +314,7 @@ def caches(rows: int) -> dict:
 
 
 def load(trial, server, tables) -> float:
-    """Fill the document's table; the seconds until all is written out."""
+    """Fills the document's table; returns the seconds until everything is written out."""
     script, definition = sysbench.rows_file(tables), DEFINITION + trial.engine.clause()
     server.sql(f"CREATE DATABASE {sysbench.DATABASE}")
     server.sql(definition, sysbench.DATABASE)
@@ -326,7 +328,7 @@ def load(trial, server, tables) -> float:
 
 
 def table_status(trial, server):
-    """SHOW TABLE STATUS once it was analysed."""
+    """Yields the values of SHOW TABLE STATUS after ANALYZE TABLE."""
     server.sql("ANALYZE TABLE sbtest1", sysbench.DATABASE)
     trial.did("ANALYZE TABLE sbtest1; SHOW TABLE STATUS LIKE 'sbtest1';")
     data, index = server.sql("SELECT data_length, index_length FROM information_schema.tables "
@@ -337,7 +339,7 @@ def table_status(trial, server):
 
 
 def compression(trial, server):
-    """What the engine counted since the server started, by size of pages and together; nothing of
+    """Yields the engine's counters since the server started, by page size and in total; nothing for
     engines without such a view."""
     if trial.family not in VIEWS:
         return

@@ -1,5 +1,5 @@
-"""sysbench's transactions on data in memory: as many as can be, in cells, and response time at a
-fixed rate, while pages are written."""
+"""sysbench's transactions on data in memory: in cells at the maximum rate, and response times at a
+fixed rate while pages are written."""
 
 from statistics import median
 
@@ -12,13 +12,13 @@ QUICK_ROWS = 100_000
 QUICK_SECONDS, FULL_SECONDS = 8, 30
 WARM_SECONDS = 2
 CONNECTIONS = 16
-# transactions a second, of twenty statements each: half of what the slowest engine did on two busy
-# cores
+# transactions per second, of twenty statements each; half of the slowest engine's maximum on two
+# busy cores
 RATE = 100
 POOL_BYTES = 64 << 20    # holds the table
 LOG_BYTES = 8 << 20
 LIMIT_MS = 100
-ROW_ROOM_BYTES = 1400    # of a row with its key in two engines at once, logs apart
+ROW_ROOM_BYTES = 1400    # per row with its key, in two engines at once, without logs
 NOTHING_ENDED_MS = 1000
 WORKLOAD = "oltp_read_write"
 WORKLOADS = ["oltp_read_write", "oltp_write_only", "oltp_update_index", "oltp_point_select"]
@@ -34,7 +34,7 @@ RATE_MEASURES = [
     Measure("slow seconds", f"seconds with a 99th percentile above {LIMIT_MS} ms", "", LESS),
     Measure("served", "transactions that ended, by those that were due", "ratio", MORE),
 ]
-# what is wanted of Cheetah through InnoDB
+# limits of the ratio of Cheetah to InnoDB
 WANTED = {"tps": {"low": 1.0}, "p99": {"high": 1.15}, "cpu": {"high": 1.05}}
 
 
@@ -48,7 +48,7 @@ class Transactions(Experiment):
     measures = [*cells.measures(WORKLOADS), *RATE_MEASURES]
 
     def seconds(self, factor, chosen):
-        """Those of the cells, when they are measured."""
+        """Returns the time for the cells, if they are measured."""
         if "cells" not in self.option["parts"]:
             return super().seconds(factor, chosen)
         option = self.option
@@ -57,19 +57,19 @@ class Transactions(Experiment):
             len(option["connections"].split(",")), option["seconds"], CELL_WARM_SECONDS)
 
     def room_bytes(self, scale):
-        """Those of the cells' tables, when they are measured."""
+        """Adds the bytes of the cells' tables, if they are measured."""
         return super().room_bytes(scale) + ("cells" in self.option["parts"]) * (
             self.option["rows"] * ROW_ROOM_BYTES)
 
     def run(self, trial):
-        """The parts that are asked for, each in a server of its own."""
+        """Runs the requested parts, each in its own server."""
         if "cells" in self.option["parts"]:
             yield from self.cells(trial)
         if "rate" in self.option["parts"]:
             yield from self.at_a_rate(trial)
 
     def cells(self, trial):
-        """Load once; then each workload with each number of connections."""
+        """Loads once; then measures each workload with each number of connections."""
         option = self.option
         of, counts = cells.tables(option["rows"]), [*map(int, option["connections"].split(","))]
         logs = {"innodb_log_file_size": CELL_LOG_BYTES,
@@ -86,7 +86,7 @@ class Transactions(Experiment):
                                              option["seconds"], CELL_WARM_SECONDS)
 
     def at_a_rate(self, trial):
-        """Load, then one run of sysbench at the rate."""
+        """Loads, then runs sysbench once at the fixed rate."""
         tables = sysbench.Tables(trial.scale.of(QUICK_ROWS, 1000))
         seconds = max(2, round(trial.scale.factor
                                * (FULL_SECONDS if trial.scale.full else QUICK_SECONDS)))
@@ -108,7 +108,7 @@ class Transactions(Experiment):
         yield from values(found)
 
     def plots(self, results) -> list:
-        """Cells and seconds as lines; the whole as bars."""
+        """Returns lines of cells and seconds, and bars of the whole run."""
         whole = {"whole time": ("p99 all", None), "middle second": ("middle", None),
                  "worst second": ("worst", None), "slowest\ntransaction": ("slowest", None)}
         title = f"99th percentile of each second, {RATE} transactions a second"
@@ -119,7 +119,7 @@ class Transactions(Experiment):
                      log_y=True)]
 
     def tables(self, results) -> list:
-        """All that is not a curve."""
+        """Returns tables of all values that are not curves."""
         single = [measure for measure in RATE_MEASURES if measure.key not in ("p99", "tps")]
         found = [cells.table(results, "Transactions", WORKLOADS, "connections"),
                  show.table(results, f"Response time at {RATE} transactions a second",
@@ -127,7 +127,7 @@ class Transactions(Experiment):
         return [table for table in found if table.rows]
 
     def verdicts(self, results) -> list:
-        """The claims of experiment.toml."""
+        """Returns the verdicts on the claims of experiment.toml."""
         claims, innodb, cheetah = self.about["claims"], INNODB, CHEETAH
         slow, uneven = f"seconds above {LIMIT_MS} ms", "worst second by the middle one"
         by_innodb = "Cheetah by InnoDB, geometric mean over all cells"
@@ -151,7 +151,7 @@ class Transactions(Experiment):
 
 
 def values(found: sysbench.Result):
-    """The values of a run."""
+    """Yields the values of a run at a fixed rate."""
     if not found.seconds:
         return
     times = [answer_ms(second) for second in found.seconds]
@@ -168,5 +168,6 @@ def values(found: sysbench.Result):
 
 
 def answer_ms(second: sysbench.Second) -> float:
-    """The 99th percentile; of a second in which nothing ended, a second if something was due."""
+    """Returns the 99th percentile of a second, or a full second if no transaction ended although
+    some were due."""
     return second.p99_ms if second.tps or not second.queue else NOTHING_ENDED_MS

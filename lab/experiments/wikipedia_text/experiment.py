@@ -14,7 +14,7 @@ SOURCE, COPY = "source", "mediawiki"
 BASE = "innodb-dynamic"
 SIZES = {"16K": ("innodb-16k", "cheetah-16k"), "8K": ("innodb-8k", "cheetah-8k"),
          "4K": ("innodb-4k", "cheetah-4k")}
-# Of the document: seconds and bytes.
+# The document's values: seconds and bytes.
 UNCOMPRESSED = (37461, 53_741_617_152)
 SOURCE_BYTES = 63_472_402_432
 DOCUMENT = {"16K": (33764, 38_176_555_008), "8K": (35116, 21_768_437_760),
@@ -28,14 +28,14 @@ SAID = {DURABLE: "with doublewrite, log synced at commit", SETTINGS: "with the d
 
 
 def table_name(engine: str) -> str:
-    """The document's name for the table of an engine's key."""
+    """Returns the document's name for the table of this engine."""
     size = engine.rpartition("-")[2]
     return (f"text_{size.upper()}_compressed" if size in ("16k", "8k", "4k")
             else "text_16K_uncompressed")
 
 
 class WikipediaText(Experiment):
-    """W9, W10, F5, F8."""
+    """See experiment.toml; the document's figures W9, W10, F5 and F8."""
 
     measures = [Measure("source_bytes", "size of the rows as text", "bytes"),
                 Measure("articles", "articles of Wikipedia", "rows"),
@@ -48,17 +48,17 @@ class WikipediaText(Experiment):
                   for variant, said in SAID.items())]
 
     def engines(self, chosen, scale):
-        """The chosen ones, and the document's four tables in both engines."""
+        """Returns the chosen engines and the document's four tables in both engines."""
         return list(dict.fromkeys([*chosen, BASE, "cheetah",
                                    *(engine for pair in SIZES.values() for engine in pair)]))
 
     def skip(self):
-        """Texts must be there."""
+        """Returns the reason to skip the experiment if there are no texts."""
         return texts.missing()
 
     def run(self, trial):
-        """One table; with the document's settings, and without them for a chosen engine: each in a
-        server of its own."""
+        """Measures one table with the document's settings, and for a chosen engine also without
+        them, each in its own server."""
         trial.folder.mkdir(parents=True, exist_ok=True)
         place = trial.folder / "text.sql"
         yield Value("source_bytes", texts.write_dump(place, trial.scale.of(TEXT_BYTES, 20_000)))
@@ -82,8 +82,8 @@ class WikipediaText(Experiment):
                     yield Value("bytes", trial.bytes_at_rest(server, COPY))
 
     def copy(self, trial, server, variant):
-        """One INSERT .. SELECT from a source that is in memory and written out, by a server that
-        has just started."""
+        """Runs one INSERT .. SELECT on a restarted server, from a source that is in memory and has
+        no unwritten pages."""
         trial.step(f"INSERT .. SELECT {SAID[variant]}")
         server.sql(f"SELECT SUM(LENGTH(old_text)) FROM {SOURCE}.text")
         name = table_name(trial.engine.key)
@@ -103,7 +103,7 @@ class WikipediaText(Experiment):
         trial.did(insert + ";")
 
     def plots(self, results):
-        """Sizes, and times of both variants."""
+        """Returns plots of the sizes, and of the times of both variants."""
         return [Plot("sizes", "Size of the table", "bars", "", "bytes",
                      show.bars(results, {"all texts": ("bytes", None)}), caption=origin(results)),
                 Plot("times", "Time to insert the texts", "bars", "settings", "seconds",
@@ -113,7 +113,8 @@ class WikipediaText(Experiment):
                              "compacts later is not in it.")]
 
     def tables(self, results):
-        """Every engine; then the document's four tables there and here."""
+        """Returns a table of every engine; then the document's four tables, with its values and
+        ours."""
         shown = [measure for measure in self.measures
                  if measure.key not in ("source_bytes", "source_table_bytes", "articles")]
         every = show.table(results, "Every engine", show.columns(shown), origin(results))
@@ -126,7 +127,7 @@ class WikipediaText(Experiment):
         return [every, self.as_documented(results)]
 
     def as_documented(self, results):
-        """Ratios of the four tables to the uncompressed one."""
+        """Returns the ratios of the four tables to the uncompressed one."""
         head = ["table", "document: hours", "ratio", "GB", "ratio",
                 *(f"{name}: {what}" for name in ("InnoDB", "Cheetah") for what in ("time", "size"))]
         rows = []
@@ -146,7 +147,7 @@ class WikipediaText(Experiment):
                      "default it compresses all tables.")
 
     def figures(self, results):
-        """W9 and W10."""
+        """Returns the figures W9 and W10."""
         copied = [results.ratios(engine, "source_table_bytes", engine, base_measure="bytes")
                   for engine in (BASE, "cheetah")]
         made = [Figure("W10 source",
@@ -166,7 +167,8 @@ class WikipediaText(Experiment):
         return made
 
     def verdicts(self, results):
-        """The document's claims and doubts for InnoDB today, and what Cheetah makes of them."""
+        """Returns the verdicts on the document's claims and doubts for today's InnoDB, and on
+        Cheetah's claims."""
         claims, size = self.about["claims"], "bytes, KEY_BLOCK_SIZE={} by DYNAMIC".format
         settings = results.ratios("innodb-8k", "settings_s", BASE)
         changed = quotients(results, ("innodb-8k", "settings_s"), (BASE, "settings_s"),
@@ -196,8 +198,8 @@ class WikipediaText(Experiment):
 
 
 def pools(trial) -> dict:
-    """Options that divide the memory: the source is in InnoDB, so an engine that is not InnoDB has
-    one half, and InnoDB the other."""
+    """Returns options that divide the memory: the source is in InnoDB, so another engine gets one
+    half, and InnoDB the other."""
     if trial.family == "InnoDB":
         return {}
     half, whole = (trial.engine.server_options(MEMORY_BYTES // 2),
@@ -208,14 +210,14 @@ def pools(trial) -> dict:
 
 
 def quotients(results, *places) -> list:
-    """(a / b) / (c / d) of four (engine, measure), repeat by repeat."""
+    """Returns (a / b) / (c / d) of four (engine, measure), for each repeat."""
     return [a / b / (c / d)
             for a, b, c, d in results.together(*((engine, measure, None)
                                                  for engine, measure in places))]
 
 
 def origin(results) -> str:
-    """Where the texts of the run came from."""
+    """Returns the origin of the run's texts."""
     articles = max((value for engine in results.engines
                     for value in results.values(engine, "articles")), default=0)
     return (f"Texts: {articles:,.0f} articles of the English Wikipedia." if articles
