@@ -51,8 +51,8 @@ fn e15_a_key_is_named_until_a_checkpoint_names_no_image_of_it() {
     assert!(crashed_when_forgotten().is_err());
 }
 
-/// The number of images that a second rotation moves after a first one that could not read some
-/// images.
+/// Returns the number of images that a second rotation moves after a first rotation could not read
+/// some images.
 fn left_by_a_pass_without_reads() -> u64 {
     let world = World::new(1);
     let model = small(&world, Encryption::Default);
@@ -83,8 +83,8 @@ fn e15_what_a_pass_could_not_read_is_closed_anew_by_the_next() {
 }
 
 /// Encrypts all tables of a database on a disk with less free space than the reserve. Returns the
-/// minimum free space during rotation, in units of the reserve, and the number of images that are
-/// rotated before the disk gets more space.
+/// minimum free space during rotation, as a fraction of the reserve, and the number of images that
+/// are rotated before the disk gets more space.
 fn rotated_on_a_small_disk() -> (f64, u64) {
     let world = World::with_plain_log(1);
     let (db, model, _) = filled(&world, Encryption::Default, 300);
