@@ -26,8 +26,8 @@ pub struct Plan {
     pub steps: u64,
     pub writers: usize,
     pub readers: usize,
-    /// Clustered keys are below this number, which is small, so that keys are reused. There are not
-    /// many more numbers, so that they collide.
+    /// Clustered keys are below this number, which is small, so that keys are reused. The numbers
+    /// of rows are below twice this number, so that they collide.
     pub keys: u64,
     /// Whether the first reader stays open until the database is closed.
     pub keeps_first: bool,

@@ -108,8 +108,8 @@ fn the_model_finds_a_number_that_is_given_out_too_early() {
     assert!(finds("versions: give numbers out before all shards show them", start_beside_each_other));
 }
 
-/// A transaction is rolled back, and its chunk is about to be dropped, while a snapshot is opened
-/// and looks it up.
+/// A transaction is rolled back, and its chunk is about to be dropped, while a thread opens a
+/// snapshot and looks the transaction up.
 fn ask_beside_an_end() {
     let world = World::new();
     world.map.extend_to(2);
