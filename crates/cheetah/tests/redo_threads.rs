@@ -305,7 +305,7 @@ fn opened_with_room(disk: &SimDisk, bytes: u64) -> std::result::Result<Found, St
 fn a_startup_on_a_disk_that_is_nearly_full_sorts_nothing() {
     let disk = crashed(1);
     let expected = opened(&disk, 1, 4 << 20).unwrap();
-    // The writes of redo fit above some size. Sorting should need more space.
+    // Above some size, the writes of redo fit. Sorting should need more space.
     let rooms = (8..=32).map(|eighth| eighth << 17);
     let found = rooms.filter_map(|bytes| opened_with_room(&disk, bytes).ok()).collect::<Vec<_>>();
     assert!(!found.is_empty() && found.iter().all(|found| *found == expected));

@@ -27,7 +27,7 @@ fn plan(seed: u64) -> Plan {
     Plan { seed, steps, writers, readers, keys, keeps_first: false }
 }
 
-/// Few rows that change often, with snapshots of nearly every state.
+/// Few rows that change often, with a snapshot open nearly all the time.
 fn dense_plan(seed: u64) -> Plan {
     Plan { seed, steps: 800, writers: 1, readers: 6, keys: 5, keeps_first: false }
 }

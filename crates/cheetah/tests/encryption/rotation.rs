@@ -83,7 +83,7 @@ fn e15_what_a_pass_could_not_read_is_closed_anew_by_the_next() {
 }
 
 /// Encrypts all tables of a database on a disk with less free space than the reserve. Returns the
-/// minimum free space during rotation, as a fraction of the reserve, and the number of images that
+/// minimum free space during rotation, relative to the reserve, and the number of images that
 /// are rotated before the disk gets more space.
 fn rotated_on_a_small_disk() -> (f64, u64) {
     let world = World::with_plain_log(1);

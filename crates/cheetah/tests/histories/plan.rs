@@ -1,7 +1,7 @@
 //! Plans of random transactions, like those that tests/isolation/plans.py makes for the server. A
 //! plan does not depend on what its reads find.
 //!
-//! Keys are in groups of three. Two groups are in use at a time. After every few transactions a new
+//! Keys are in groups of three. Two groups are in use at a time. After every 40 transactions a new
 //! group replaces one of them, so that rows are inserted all the time and lists stay short.
 
 use crate::Choice;

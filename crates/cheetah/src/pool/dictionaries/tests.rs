@@ -347,7 +347,7 @@ fn pages_of_a_load_are_written_with_the_first_dictionary() {
     let written = || db.pool.counters.writes.get() + db.pool.counters.blob_writes.get();
     for step in 0..3 {
         assert_eq!(db.pool.clean_step(step, 0, 2000).unwrap(), 0);
-        // From the second round on, another thread seems to make the trial.
+        // From the second round on, another thread seems to be making the trial.
         db.pool.trees.get(TREE).put_trial_off(PAGES + 64);
     }
     assert!(db.pool.trial(TREE).run().unwrap());

@@ -1,5 +1,5 @@
-//! Tests of reservations for changes of cold leaves, concurrently with readers, folds and other
-//! writers, including planted bugs.
+//! Tests, including planted bugs, of reservations for changes of cold leaves, concurrently with
+//! readers, folds and other writers.
 
 use super::fixture::Fixture;
 use super::unloaded::{larger_than_memory, scattered, status};

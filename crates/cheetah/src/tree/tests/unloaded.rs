@@ -1,5 +1,5 @@
-//! Tests of work with leaves that stay out of memory: its costs in reads, memory and disk,
-//! including planted bugs.
+//! Tests, including planted bugs, of work with leaves that stay out of memory: its costs in reads,
+//! memory and disk.
 
 use super::buffered::{after_power_cut, is_wrong_on_disk, waiting_pages, with_waiting_entries};
 use super::fixture::{enter, Fixture};
