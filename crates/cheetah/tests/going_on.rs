@@ -81,8 +81,8 @@ impl World {
         self.db.status().into_iter().find(|(other, _)| *other == name).unwrap().1
     }
 
-    /// Checks that the table has these rows and can be changed by other transactions, also after
-    /// closing and reopening the database.
+    /// Checks that the table has these rows and can be changed by other transactions, before and
+    /// after the database is closed and reopened.
     fn expect(self, rows: &Rows, what: &str) {
         assert_eq!(self.db.stopped(), None, "{what}");
         let mut txn =

@@ -139,7 +139,7 @@ fn opened(disk: &SimDisk, losers: Losers) -> Result<Db> {
         return open(disk);
     }
     let db = Db::open_early(env(disk), Config::tiny())?;
-    // The steps that free space also meet the damage, repeatedly.
+    // The steps that free space also run into the damage, repeatedly.
     for _ in 0..STEPS {
         let _ = db.run_background();
     }

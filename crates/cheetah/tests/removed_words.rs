@@ -261,7 +261,7 @@ fn played(mut seeds: std::ops::RangeInclusive<u64>) -> Result<(), String> {
     seeds.try_for_each(caught)
 }
 
-/// Breaks W3.
+/// Breaks W3: a transaction that reinserts a row must first take back the removal of its key.
 #[test]
 fn w1_everybody_finds_what_is_theirs_whatever_comes_back_or_is_rolled_back() {
     (1..=20).try_for_each(play).unwrap();

@@ -1,7 +1,7 @@
 //! Columns that are added and dropped without rewriting the rows, compared with a model. After any
-//! changes of columns and rows, rollbacks, snapshots, purge and crashes, also with transactions
-//! that stay open or prepared meanwhile, every row has the columns of the definition. Each value is
-//! the written one, or the default with which the column was added.
+//! changes of columns and rows, rollbacks, snapshots, purge and crashes, even if transactions stay
+//! open or prepared meanwhile, every row must have the columns of the definition. Each value must
+//! be the written one, or the default with which the column was added.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 

@@ -156,7 +156,7 @@ impl World {
         }
     }
 
-    /// In the end everything is in the file and can be read.
+    /// Syncs, and checks that everything is in the file and can be read.
     fn end_well(&self) {
         self.sync().unwrap();
         let end = *self.end.lock();

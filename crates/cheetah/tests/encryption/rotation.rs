@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Breaks E15.
+/// Breaks E15: a pass during which another key became current must not remove any key.
 #[test]
 fn e14_a_key_that_served_during_a_pass_stays() {
     caught("encryption: forget keys that served meanwhile");
@@ -116,7 +116,7 @@ fn rotated_on_a_small_disk() -> (f64, u64) {
     (least_bytes as f64 / reserve_bytes as f64, rotated_early)
 }
 
-/// Breaks E18.
+/// Breaks E18: rotation must stop at the reserve of the disk.
 #[test]
 fn h3_rotation_leaves_the_reserve_to_others() {
     let (least, _) = rotated_on_a_small_disk();

@@ -278,8 +278,8 @@ impl History {
         Ok(!taken)
     }
 
-    /// Returns whether an operation met the lock of another writer, and checks that there is such a
-    /// lock.
+    /// Returns whether an operation failed because of the lock of another writer, and checks that
+    /// such a lock exists.
     fn is_refused_for_a_lock(&self, writer: &Session, table_no: usize, done: &Result<()>) -> bool {
         let is_refused = matches!(done, Err(Error::LockTimeout | Error::Deadlock));
         let locks = |session: &Session| session.txn.id().is_some();

@@ -1,5 +1,5 @@
 //! Tests of rollbacks left to the background: the caller continues at once, no transaction sees or
-//! changes half rolled back rows, and a crash in the middle does no harm.
+//! changes rows that are half rolled back, and a crash in the middle does no harm.
 
 use crate::base::planted::plant;
 use crate::base::{Config, Error, Result, Xid};

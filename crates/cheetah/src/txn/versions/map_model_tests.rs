@@ -119,7 +119,7 @@ fn ask_beside_an_end() {
         shards::use_shard(1);
         let stamp = register(&reads.published, &reads.slot);
         let state = reads.map.state(TxnId(1));
-        // A snapshot that sees the end does not meet records that were rolled back before it.
+        // A snapshot that sees the end finds no records that were rolled back before it.
         assert!(
             stamp >= 1 || state == State::Active || state == State::Aborted(1),
             "H8: {state:?} at {stamp}"

@@ -336,7 +336,7 @@ fn old_snapshots(readers_count: u64) -> Result<usize, String> {
     for (stamp, reader) in &readers {
         for (txn, outcome, end) in ends.iter().filter(|_| rng.below(50) == 0) {
             let decided = end <= stamp;
-            // A snapshot does not meet records that were rolled back before it.
+            // A snapshot finds no records that were rolled back before it was opened.
             let sees = decided && *outcome == Committed;
             let is_right = reader.is_decided(*txn, None) == decided
                 && (reader.sees(*txn, None) == sees || decided && *outcome == Aborted);
@@ -477,7 +477,7 @@ fn look(versions: &Versions, oracle: &Oracle, seed: u64) {
         assert_eq!(ended.len() as u64, stamp, "M1");
         for txn in txns.iter().chain(&txns) {
             let end = ended.iter().rev().find(|end| end.0 == *txn).map(|end| end.1);
-            // A snapshot does not meet records that were rolled back before it.
+            // A snapshot finds no records that were rolled back before it was opened.
             if end != Some(Aborted) {
                 assert_eq!(reader.sees(*txn, None), end == Some(Committed), "{txn} at {stamp}");
             }

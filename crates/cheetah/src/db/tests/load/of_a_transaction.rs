@@ -158,7 +158,7 @@ fn a_load_of_a_transaction_inserts_where_others_are() {
     assert_eq!(status(&db, "loads"), 0);
     let table = db.table("w").unwrap();
     assert!(db.begin().begin_load_to_commit(&table).unwrap().is_none());
-    // The other way round: the table is dropped before its load is committed.
+    // In reverse order: the table is dropped before its load is committed.
     let table = db.truncate_table("w").unwrap();
     let mut txn = db.begin();
     load_rows(&mut txn, &table, &rows(900, ascending)).unwrap();
@@ -239,7 +239,7 @@ fn a_load_that_has_not_ended_well_is_not_committed() {
             }
             assert!(is_empty(&db) && db.table_names() == ["t"]);
             drop(to);
-            // The table is no longer untouched.
+            // The table is no longer untouched, so the next load needs a new one.
             table = db.truncate_table("t").unwrap();
         }
     }
