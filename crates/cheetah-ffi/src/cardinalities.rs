@@ -163,7 +163,7 @@ mod tests {
             is_counted: 1,
             shown_as: 0,
         };
-        // SAFETY: the levels are there.
+        // SAFETY: the levels exist.
         let part = unsafe { told.get() };
         assert!(part.nullable && !part.descending && part.is_counted);
         assert!(matches!(&part.value, ValueEncoding::Text(levels)

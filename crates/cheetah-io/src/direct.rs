@@ -193,7 +193,7 @@ mod tests {
     use super::*;
     use crate::rng::Rng;
 
-    /// If the file system has no such reads, there is nothing to test.
+    /// Tests nothing if the file system has no direct reads.
     #[test]
     fn any_bytes_of_a_file_are_read() {
         let path = std::env::temp_dir().join(format!("cheetah-direct-{}", std::process::id()));

@@ -21,7 +21,7 @@ mod tests {
         statm.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).map_or(0, |pages| pages * 4096)
     }
 
-    /// The blocks are too small to be returned one by one, and the last one keeps the end of the
+    /// The blocks are too small to be returned one by one, and the last block keeps the end of the
     /// heap.
     #[test]
     fn holes_between_what_is_in_use_are_given_back() {

@@ -25,7 +25,7 @@ fn index(name: &str, from: usize) -> AlteredIndex {
     AlteredIndex { name: name.into(), from: IndexFrom::Kept(from) }
 }
 
-/// Gives the table these indexes, which include the clustered one, and a mark.
+/// Sets the table's mark and its indexes. The list of indexes includes the clustered one.
 fn alter(db: &Db, name: &str, indexes: &[(&str, usize)], mark: u8) -> Result<()> {
     let table = db.table(name)?;
     let indexes = indexes.iter().map(|&(name, from)| index(name, from)).collect();
@@ -82,7 +82,7 @@ fn workload(disk: &SimDisk) {
     txn.commit().unwrap();
     disk.acknowledge(1);
     drop(t);
-    // Both tables in one call.
+    // One call alters both tables.
     let of = |name: &str, indexes: &[(&str, usize)]| Alteration {
         extra: b"new".to_vec(),
         mark: vec![1],
@@ -173,7 +173,8 @@ fn definitions_are_old_or_new_after_every_power_cut() {
     assert!(report.images_count > 60 && deeper_count > 10, "{report:?}, {deeper_count} in recoveries");
 }
 
-/// Undo records written before the change name indexes that were dropped or moved by it.
+/// Undo records from before the definition change refer to indexes that the change dropped or
+/// moved.
 #[test]
 fn what_came_before_a_change_is_rolled_back_and_purged_after_it() {
     let db = open(&SimDisk::new()).unwrap();
@@ -190,7 +191,7 @@ fn what_came_before_a_change_is_rolled_back_and_purged_after_it() {
     assert!(matches!(db.begin().cursor(&t, 0, Read::Consistent).map(drop), Err(Error::NoSuchTable(_))));
     let t = db.table("t").unwrap();
     loser.rollback().unwrap();
-    // The old snapshot still counts and finds its rows, also through the remaining index.
+    // The old snapshot still counts and finds its rows, even through the remaining secondary index.
     assert_eq!(old.count(&t).unwrap(), Some(ROWS));
     assert_eq!(all_rows(&mut old, &t).unwrap().get(&2), Some(&row(2)));
     let mut cursor = old.cursor(&t, 1, Read::Consistent).unwrap();
@@ -208,14 +209,14 @@ fn what_came_before_a_change_is_rolled_back_and_purged_after_it() {
     rows.insert(1, row(101));
     rows.remove(&2);
     assert_eq!(contents(&db, &t).unwrap(), rows);
-    // New changes continue from there.
+    // The table accepts new changes.
     put(&mut writer, &t, 2, None, Some(&row(2))).unwrap();
     writer.commit().unwrap();
     assert_eq!(contents(&db, &t).unwrap().len() as u64, ROWS);
 }
 
-/// If pages were meanwhile used by an operation that is not logged, redo gives the trees of a new
-/// table other pages than before the crash: the root pages named in the log must be ignored.
+/// If an unlogged operation has used pages in the meantime, redo gives the trees of a new table
+/// other pages than before the crash. Redo must ignore the root pages named in the log.
 #[test]
 fn a_table_that_is_new_and_changed_is_there_after_a_crash() {
     let disk = SimDisk::new();

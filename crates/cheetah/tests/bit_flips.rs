@@ -58,7 +58,7 @@ fn written_with(count: u64, large_every: u64) -> (SimDisk, Contents) {
     (disk, contents)
 }
 
-/// The files that are not empty, with their lengths.
+/// The non-empty files with their lengths.
 fn files_of(disk: &SimDisk) -> Vec<(String, u64)> {
     let lengths = disk.paths().into_iter().filter_map(|path| {
         let length = disk.open(&path).ok()?.len().ok()?;
@@ -179,14 +179,14 @@ fn damage_of_one_table_leaves_the_others_readable() {
     assert!(refused > 0, "no flip has hit a table");
 }
 
-/// A closed database, in which no change is only in the log.
+/// A closed database. None of its changes is only in the log.
 fn at_rest() -> (SimDisk, Contents) {
     let (disk, contents) = written_with(600, 30);
     open(&disk).unwrap().close().unwrap();
     (disk, contents)
 }
 
-/// The cost of damage of a database: rows by table and key.
+/// The rows that damage to a database affects, by table and key.
 #[derive(Default)]
 struct Cost {
     /// Rows that a read by key refuses.
@@ -197,8 +197,8 @@ struct Cost {
 }
 
 impl Cost {
-    /// Checks that the cost is allowed for damage to this kind of file. Damage to an image of the
-    /// catalog may cost the startup and a table, so images are not judged here.
+    /// Checks that the cost is allowed for damage to this kind of file. Images are not judged here:
+    /// damage to an image of the catalog may make the startup fail or cost a table.
     fn judge(&self, path: &str) -> Result<(), String> {
         let kind = path.split(['/', '-']).next().unwrap_or_default();
         let Self { unreadable, lost, is_refused } = self;
@@ -250,7 +250,7 @@ fn cost(damaged: &SimDisk, contents: &Contents) -> Result<Cost, String> {
     }
 }
 
-/// Reads each row by its key. Unreadable rows must be neighbours, of one page.
+/// Reads each row by its key. Unreadable rows must be neighbours on one page.
 fn unreadable_rows(db: &Db, contents: &Contents) -> Result<BTreeSet<(String, u64)>, String> {
     let mut unreadable = BTreeSet::new();
     for (name, rows) in contents {
@@ -349,7 +349,7 @@ fn a_flip_at_rest_costs_the_rows_of_its_page_is_named_and_all_others_are_salvage
     let mut costs: BTreeMap<&str, Vec<Cost>> = BTreeMap::new();
     for seed in first..first + count {
         let mut rng = Rng::new(seed);
-        // Any byte of the database.
+        // Choose any byte of the database.
         let mut offset = rng.below(bytes);
         let (path, _) = files
             .iter()
@@ -384,7 +384,7 @@ fn a_flip_at_rest_costs_the_rows_of_its_page_is_named_and_all_others_are_salvage
     }
 }
 
-/// A database at rest in whose page map one file is flipped, or has no copy.
+/// A database at rest. `flaw` flips a bit in one file of the page map, or removes the file's copy.
 fn with_flawed_map(flaw: impl Fn(&SimDisk, &str)) -> (SimDisk, Contents, String) {
     let (disk, contents) = at_rest();
     let file = disk.paths().into_iter().find(|path| path.starts_with("map-") && !path.ends_with(".copy"));
@@ -400,7 +400,7 @@ fn is_there(disk: &SimDisk, path: &str) -> bool {
 #[test]
 fn a_map_without_a_copy_is_opened_on_a_full_disk_and_gets_it_later() {
     let (disk, contents, file) = with_flawed_map(|disk, file| disk.remove(&format!("{file}.copy")).unwrap());
-    // The next base would be an additional file.
+    // Make it impossible to create the next base, an additional file.
     disk.inject(Fault::on(Op::Create).path(".base").effect(Effect::Fail(ErrorKind::StorageFull)).forever());
     let db = open(&disk).unwrap();
     for (name, rows) in &contents {

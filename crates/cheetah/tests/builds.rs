@@ -26,7 +26,7 @@ fn row(no: u64) -> Row {
     Row::new(no, if no % 20 == 7 { 2000 } else { 30 })
 }
 
-/// The built indexes: one by name, and one by number, which may be unique.
+/// The indexes to build: one by name, and one by number. The index by number may be unique.
 fn specs(unique: bool) -> [IndexSpec; 2] {
     let index = |name: &str, unique, max_key_bytes| IndexSpec {
         name: name.into(),
@@ -52,8 +52,8 @@ fn run(txn: &mut Transaction, build: &mut Build) -> Result<()> {
     txn.run_build(build, &mut entries_of, &|_, _| ())
 }
 
-/// The last round, and the new definition, in which the new indexes come before the existing
-/// secondary ones.
+/// Runs the last round and installs a definition in which the new indexes precede the existing
+/// secondary indexes.
 fn finish(db: &Db, txn: &mut Transaction, table: &Arc<Table>, build: &mut Build) -> Result<()> {
     txn.finish_build(build, &mut entries_of)?;
     let built = ["name2", "number2"].into_iter().zip(1..);
@@ -65,7 +65,7 @@ fn finish(db: &Db, txn: &mut Transaction, table: &Arc<Table>, build: &mut Build)
     txn.commit()
 }
 
-/// Installs the new definition, with these indexes.
+/// Installs a definition with these indexes.
 fn alter(db: &Db, table: &Arc<Table>, build: &Build, indexes: &[(&str, IndexFrom)]) -> Result<()> {
     let index = |(name, from): &(&str, IndexFrom)| AlteredIndex { name: (*name).into(), from: *from };
     let indexes = indexes.iter().map(index).collect();
@@ -73,7 +73,7 @@ fn alter(db: &Db, table: &Arc<Table>, build: &Build, indexes: &[(&str, IndexFrom
     db.alter_tables(&[Alteration { built, mark: vec![1], ..Alteration::of_indexes(table, indexes) }])
 }
 
-/// The table without its secondary indexes.
+/// Drops the secondary indexes of the table.
 fn drop_indexes(db: &Db, name: &str) -> Result<()> {
     let indexes = vec![AlteredIndex { name: "PRIMARY".into(), from: IndexFrom::Kept(0) }];
     let table = db.table(name)?;
@@ -283,7 +283,7 @@ fn an_index_of_many_rows_has_them_all_and_refuses_a_key_that_is_there_twice() {
     let mut txn = db.begin();
     (0..MANY).for_each(|no| put(&mut txn, &t, no, None, Some(&Row::new(no, 9))).unwrap());
     txn.commit().unwrap();
-    // In another order than the rows.
+    // The index has another order than the rows.
     let key_of = |stored: &[u8], part: u64| (Row::parse(stored).0.number / part).to_le_bytes().repeat(10);
     let index = IndexSpec {
         name: "long".into(),
@@ -407,7 +407,7 @@ fn a_transaction_that_has_written_neither_builds_nor_disables_indexes() {
     begin(&mut txn, &t, false).unwrap();
 }
 
-/// A build detects the lock of a prepared transaction before its work, not after it.
+/// A build must detect the lock of a prepared transaction before it does its work, not afterwards.
 #[test]
 fn a_build_waits_for_prepared_transactions_first() {
     let db = open(&SimDisk::new()).unwrap();
@@ -425,7 +425,8 @@ fn a_build_waits_for_prepared_transactions_first() {
     run(&mut ddl, &mut build).unwrap();
 }
 
-/// The new index has no versions for older snapshots: only reads of this index are refused to them.
+/// The new index has no versions for older snapshots. They cannot read this index, but they can
+/// read the rest of the table.
 fn older_snapshot_reads_the_index() -> Result<u64> {
     let db = open(&SimDisk::new()).unwrap();
     let t = filled(&db, "t");
@@ -467,7 +468,7 @@ fn keys_that_come_twice_are_refused_with_their_row() {
     drop_indexes(&db, "t").unwrap();
     let t = db.table("t").unwrap();
     let (mut writer, mut ddl) = (db.begin(), db.begin());
-    // Among the rows that the scan reads.
+    // The duplicate is among the rows that the scan reads.
     put(&mut writer, &t, 500, None, Some(&Row::new(7, 2000))).unwrap();
     writer.commit().unwrap();
     let mut build = begin(&mut ddl, &t, true).unwrap();
@@ -481,7 +482,7 @@ fn keys_that_come_twice_are_refused_with_their_row() {
     drop(build);
     put(&mut writer, &t, 500, Some(&Row::new(7, 2000)), None).unwrap();
     writer.commit().unwrap();
-    // In a later round; rows that swap their keys are no duplicates.
+    // The duplicate is found in a later round. Rows that swap their keys are no duplicates.
     let mut build = begin(&mut ddl, &t, true).unwrap();
     run(&mut ddl, &mut build).unwrap();
     put(&mut writer, &t, 8, Some(&row(8)), Some(&Row::new(9, 10))).unwrap();

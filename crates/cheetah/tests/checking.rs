@@ -88,7 +88,7 @@ fn changes_of_others_meanwhile_are_neither_seen_nor_missed() {
     assert_eq!(findings_beside_changes(), [(0, ROWS); 4]);
 }
 
-/// Breaks I1 of `check/mod.rs`: CHECK compares what one snapshot sees.
+/// Breaks I1 of `check/mod.rs`: CHECK must compare only data that one snapshot sees.
 #[test]
 fn bugs_of_what_check_reads_are_caught() {
     for name in [

@@ -19,7 +19,7 @@ use common::mutate::survive;
 use common::repair;
 use common::samples::*;
 
-/// Repairs length and checksum.
+/// Repairs the length and the checksum of an image.
 fn repair_image(image: &mut Vec<u8>) {
     image.resize(image.len().max(image::HEADER_BYTES).next_multiple_of(image::ALIGN_BYTES), 0);
     let length = image.len() as u32;

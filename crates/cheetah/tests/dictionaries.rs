@@ -17,11 +17,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 use support::*;
 
-/// The number of rows of a table, and of a transaction.
+/// The number of rows in a table.
 const ROWS: u64 = 120;
+/// The number of rows in a transaction.
 const PART: u64 = 20;
 
-/// A row with words that many rows share, but that are rarely twice in one row.
+/// A row of words that many rows share, but that rarely occur twice in one row.
 fn row(no: u64) -> Row {
     let word = |i: u64| (no.wrapping_mul(31) + i).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40 & 63;
     let mut text =
@@ -99,7 +100,7 @@ fn judge(image: &Image) -> std::result::Result<(), String> {
         return Err(format!("{} rows, and {} had been acknowledged", found.len(), image.acknowledged));
     }
     READ_BESIDE.fetch_add(u64::from(named_count(&image.disk.snapshot()) > 0), Relaxed);
-    // The table is usable.
+    // The table must be usable.
     insert_part(&db, &table, 1000).map_err(|error| error.to_string())?;
     db.checkpoint().map_err(|error| error.to_string())
 }
@@ -127,8 +128,8 @@ fn every_power_cut_around_a_dictionary_leaves_all_rows_readable() {
     assert!(READ_BESIDE.load(Relaxed) > 20, "{READ_BESIDE:?}");
 }
 
-/// A state that lists no dictionaries: their pages then have no owner, which CHECK finds.
-/// Breaks H2: the epoch state lists the dictionaries of trees.
+/// If the state lists no dictionaries, their pages have no owner, and CHECK reports them.
+/// Breaks H2: the epoch state must list the dictionaries of trees.
 #[test]
 fn an_epoch_lists_the_dictionaries() {
     let is_right = || {
@@ -303,8 +304,8 @@ fn load(db: &Db, table: &Arc<Table>, keys: impl Iterator<Item = u64>, look: impl
     txn.commit().unwrap();
 }
 
-/// The numbers of leaves and large values of the clustered tree on disk with and without a
-/// dictionary.
+/// Returns the number of leaves and large values on disk that name a dictionary, and the number of
+/// those without a dictionary, for trees that have one.
 fn counts(disk: &SimDisk) -> [usize; 2] {
     let mut newest = BTreeMap::new();
     for (_, header) in segments(disk).into_iter().flat_map(|(_, _, images)| images) {
@@ -318,8 +319,8 @@ fn counts(disk: &SimDisk) -> [usize; 2] {
     [named.len(), plain.len()]
 }
 
-/// The first pages are not written before there is a dictionary for them. This includes pages of
-/// large values, which are made long before the rows if the rows must be sorted.
+/// The first pages are written only after their dictionary exists. This includes pages of large
+/// values, which are built long before the rows if the rows must be sorted.
 #[test]
 fn a_load_makes_a_dictionary_for_all_pages_of_the_tree_that_it_builds() {
     for is_sorted in [true, false] {

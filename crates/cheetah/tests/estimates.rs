@@ -17,7 +17,8 @@ const ZSTD: Compression = Compression { codec: Codec::Zstd, level: 1 };
 #[derive(Clone, Copy)]
 struct Texts {
     bytes: usize,
-    /// Whether all rows have the same words, few of them twice in a row, so that a dictionary pays.
+    /// Whether all rows share the same words, so that a dictionary pays off. Few words repeat
+    /// within a row.
     are_alike: bool,
 }
 
@@ -25,7 +26,7 @@ const fn words(bytes: usize) -> Texts {
     Texts { bytes, are_alike: false }
 }
 
-/// A row of words, which compresses more or less from row to row.
+/// A row of words. Some rows compress better than others.
 fn row(no: u64, texts: Texts) -> Row {
     let mut row = Row::new(no, 0);
     let text_bytes = texts.bytes;

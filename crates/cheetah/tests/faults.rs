@@ -45,8 +45,8 @@ fn random_fault(rng: &mut Rng, calls: u64) -> Fault {
     }
 }
 
-/// Runs a workload into a fault, cuts power, and checks the database. Returns whether the fault was
-/// met.
+/// Runs a workload with a fault, cuts power, and checks the database. Returns whether the fault
+/// occurred.
 fn run_into(seed: u64, calls: u64) -> Result<bool, String> {
     let (disk, contents) = start();
     let mut rng = Rng::new(seed);

@@ -182,8 +182,8 @@ fn a_name_of_a_constraint_is_one_of_its_database() {
     db.rename_table("db/c", "db/f").unwrap();
     taken("db/d", &[new("F_ibfk_1")]);
     create(&db, "db/d", &[new("c_ibfk_1")]);
-    // The same with ALTER TABLE .. RENAME by copy. A table does not conflict with its own
-    // constraints.
+    // ALTER TABLE .. RENAME by copy checks names in the same way. A table does not conflict with
+    // its own constraints.
     create(&db, "other/f", &[new("named")]);
     create(&db, "db/g", &[new("Named"), new("g_ibfk_1")]);
     copy(&db, "db/g", &db.table("db/g").unwrap().foreign_keys()).unwrap();
@@ -215,7 +215,7 @@ fn children_keep_their_parent_and_indexes_that_serve() {
         constraints.description.keys.remove(no);
         Some(constraints)
     };
-    // The needed index is that of the child, of the parent, or of a table that is both.
+    // The needed index belongs to the child, to the parent, or to a table that is both.
     refused(alter(&db, "db/s", &[0, 2], without(1, kept(true))), IndexIsNeeded, "name");
     refused(alter(&db, "db/p", &[0, 1], without(2, with(&[]))), IndexIsNeeded, "number");
     refused(alter(&db, "db/s", &[0, 1], without(2, kept(true))), IndexIsNeeded, "number");
@@ -319,7 +319,7 @@ fn a_copy_of_a_child_keeps_nobody_and_its_original_does_until_it_goes() {
     keeps("db/q", COPY);
 }
 
-/// ALTER TABLE .. RENAME by copy that fails after its last rename. The server reverts the renames;
+/// An ALTER TABLE .. RENAME by copy fails after its last rename. The server reverts the renames;
 /// then power is cut.
 fn take_a_renamed_copy_back() -> std::result::Result<(), String> {
     let (disk, db) = family();
@@ -346,7 +346,7 @@ fn take_a_renamed_copy_back() -> std::result::Result<(), String> {
             return Err(format!("{seen:?}"));
         }
     }
-    // The constraints that followed the renames are forgotten with the original.
+    // When the original is dropped, the engine forgets which constraints followed its renames.
     copy(&db, "db/p", &[]).unwrap();
     db.rename_table("db/p", BACKUP).unwrap();
     db.rename_table(COPY, "db/s").unwrap();
@@ -394,8 +394,8 @@ fn names_that_nobody_has_given_follow_what_people_call_the_table() {
     assert_eq!(names(&db, "db/e@0024"), ["c@0024_ibfk_2", "e$_ibfk_7"]);
 }
 
-/// The names of the two columns of `db/p` that constraints reference; one of these constraints is
-/// its own.
+/// The names of the two columns of `db/p` that constraints reference. One of these constraints
+/// belongs to `db/p` itself.
 type Names = [&'static str; 2];
 const NAMES: [Names; 5] =
     [["id", "number"], ["key", "number"], ["number", "key"], ["Number", "id"], ["id", "number"]];
@@ -425,7 +425,7 @@ fn children_by_name(db: &Db) {
     copy(db, "db/c", &db.table("db/c").unwrap().foreign_keys()).unwrap();
 }
 
-/// Checks that all referencing tables have these names of the columns.
+/// Checks that all referencing tables use these column names.
 fn are_called(db: &Db, names: Names) -> std::result::Result<(), String> {
     let table = |name: &str| db.table(name).map_err(|error| error.to_string());
     let description = table("db/p")?.def().description.clone();
@@ -581,7 +581,7 @@ fn a_search_that_looks_at_the_snapshot_is_caught() {
     }
 }
 
-/// A parent is deleted, and the search for its children waits for a child's row, whose entry moves
+/// Deletes a parent. The search for its children waits for the row of a child, whose entry moves
 /// backward meanwhile. Returns the resulting orphans, and the number of times the bug was reached.
 fn move_a_child_that_is_waited_for(level: Isolation, bug: Option<&'static str>) -> (Vec<u64>, u64) {
     let (_disk, db) = family();

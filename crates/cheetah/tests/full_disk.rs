@@ -17,8 +17,9 @@ use support::workload::{verify, Contents, Version};
 use support::{delete, insert, spec, Row, Rows};
 
 const KIB: u64 = 1 << 10;
-/// Rows of the table that is kept, and of a transaction.
+/// The number of rows in the table that is kept.
 const KEPT_ROWS: u64 = 30;
+/// The number of rows that a transaction inserts.
 const TRANSACTION_ROWS: u64 = 4;
 /// The number of refused transactions after which the disk counts as full.
 const REFUSALS: u64 = 20;
@@ -39,7 +40,7 @@ struct World<'d> {
     next_key: u64,
 }
 
-/// The result, or the operation that failed.
+/// The result, or a message that names the failed operation.
 type Tried<T> = std::result::Result<T, String>;
 
 impl<'d> World<'d> {
@@ -251,7 +252,7 @@ fn h3_every_way_out_of_a_full_disk_of_any_size_works() {
     assert!(filled > 30, "{filled} disks");
 }
 
-/// Breaks O1: what is promised fits.
+/// Breaks O1: work may begin only if all promised bytes still fit.
 #[test]
 fn h3_a_disk_on_which_changed_pages_are_promised_no_space_is_a_trap() {
     let _bug = plant("space: promise changed pages nothing");
@@ -260,8 +261,8 @@ fn h3_a_disk_on_which_changed_pages_are_promised_no_space_is_a_trap() {
     assert!(traps.filter(is_full).count() > 0);
 }
 
-/// Cuts power during [`World::play`], before the operation with this number. Every image has the
-/// acknowledged changes, opens on the full disk, and allows deletes.
+/// Cuts power during [`World::play`], before disk operation `at`. Every image must have the
+/// acknowledged changes, open on the full disk, and allow deletes.
 fn cut_power(free_bytes: u64, at: u64) -> Tried<()> {
     let (disk, contents) = start();
     let space = disk.used_bytes() + free_bytes;

@@ -368,7 +368,7 @@ fn a_row_that_has_changed_since_the_search_is_looked_at_again() {
     }
     assert!(rank(&mut first, &mut before, 2).is_some());
     assert_eq!(rank(&mut first, &mut before, 1), None);
-    // The result of the second search applies, also for the transaction's own changes.
+    // The result of the second search applies, even to the transaction's own later changes.
     change(&db, &mut first, &table, 2, ("ant", "cat"));
     assert!(rank(&mut first, &mut before, 2).is_some());
 }

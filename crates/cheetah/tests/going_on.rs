@@ -70,7 +70,7 @@ impl World {
         txn.lock_table(&self.table, mode).map(|()| txn)
     }
 
-    /// Repairs the device: the background then finishes the remaining work.
+    /// Clears the faults of the device and lets the background finish the remaining work.
     fn recover(&self) {
         self.disk.clear_faults();
         self.clock.advance_ns(A_WHILE_NS);
@@ -81,8 +81,8 @@ impl World {
         self.db.status().into_iter().find(|(other, _)| *other == name).unwrap().1
     }
 
-    /// Checks that the table has these rows and can be changed by other transactions, also after
-    /// closing and reopening the database.
+    /// Checks that the table has these rows and can be changed by other transactions, before and
+    /// after the database is closed and reopened.
     fn expect(self, rows: &Rows, what: &str) {
         assert_eq!(self.db.stopped(), None, "{what}");
         let mut txn =
@@ -163,11 +163,11 @@ fn whoever_waits_for_somebody_else_is_not_told_of_a_rollback_that_fails() {
 #[test]
 fn a_rollback_that_fails_until_the_end_is_finished_by_the_next_startup() {
     for closes in [false, true] {
-        // With buffered changes in memory, closing would have to read pages.
+        // If changes were pending, closing would have to read pages.
         let world = World::with(&Config { buffers_changes: !closes, ..Config::tiny() });
         let mut txn = world.db.begin();
         world.change(&mut txn, 0..ROWS);
-        // Only reads of pages fail: closing may have to read and merge the page map.
+        // Only reads of segments fail, because closing may have to read and merge the page map.
         world.disk.inject(Fault::on(Op::Read).path("seg/").after(20).forever());
         assert!(txn.rollback().is_err());
         drop(txn);

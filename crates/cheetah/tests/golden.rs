@@ -37,7 +37,7 @@ use std::path::{Path, PathBuf};
 use support::workload::Contents;
 use support::*;
 
-/// The version that writes these formats.
+/// The current format version, which the engine writes.
 const NOW: u32 = 4;
 
 fn folder(version: u32) -> PathBuf {
@@ -55,8 +55,8 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Every format with the bytes that are written for its samples. Output of compression libraries is
-/// left out, because another version of a library may compress differently.
+/// Every format with the bytes that are written for its samples. The output of compression
+/// libraries is left out, because another version of a library may compress differently.
 fn written() -> Vec<(&'static str, Vec<Vec<u8>>)> {
     let pages = samples::pages().iter().map(|page| page.to_vec()).collect();
     vec![
@@ -111,8 +111,8 @@ fn every_format_is_written_as_by_the_version_that_introduced_it() {
     );
 }
 
-/// Image format 2 and state format 3, which are written when there are dictionaries. For data
-/// compressed with a dictionary only decoding is fixed.
+/// Image format 2 and state format 3, which are written if the database has dictionaries. For data
+/// compressed with a dictionary, only decoding is fixed.
 #[test]
 fn images_and_states_with_dictionaries_are_read_and_written_as_when_they_came() {
     let path = folder(NOW).with_file_name("dictionaries.txt");
@@ -154,8 +154,8 @@ fn images_and_states_with_dictionaries_are_read_and_written_as_when_they_came() 
     assert_eq!(state, samples::state_with_dictionaries());
 }
 
-/// The formats that version 2 changed: the epoch state, undo records, which are found only through
-/// a state, and formats that version 1 did not write.
+/// The formats that version 2 changed: the epoch state; undo records, which are reached only
+/// through a state; and formats that version 1 did not write.
 const CHANGED_IN_2: [&str; 3] = ["epoch state", "undo record", "prepare record"];
 /// The formats that version 3 changed: catalog rows, and a log record of changed definitions, which
 /// also changed the headers of log files.
@@ -206,8 +206,8 @@ fn a_rename_with_constraints_is_logged_as_when_it_came() {
     assert!(matches!(decoded, LogRecord::RenameWithConstraints(changed) if changed.len() == 2));
 }
 
-/// State format 4 and change files, which are written when changes wait for leaves; for the parity,
-/// its offset, length, and first bytes.
+/// State format 4 and change files, which are written if changes are pending at a checkpoint. The
+/// parity is represented by its offset, its length and its first bytes.
 #[test]
 fn change_files_and_the_states_that_list_them_are_written_as_when_they_came() {
     let path = folder(NOW).with_file_name("change_files.txt");

@@ -14,8 +14,9 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 use support::*;
 
-/// The non-unique and the unique index.
+/// The position of the non-unique index.
 const NAME: usize = 1;
+/// The position of the unique index.
 const NUMBER: usize = 2;
 const ROWS: u64 = 60;
 
@@ -42,8 +43,7 @@ fn start() -> SimDisk {
     disk
 }
 
-/// Step number `step` of the changes: inserts some rows, changes the names of some, and deletes
-/// some.
+/// Makes the changes of step `step`: inserts some rows, renames some rows, and deletes some rows.
 fn change(txn: &mut Transaction, table: &Arc<Table>, step: u64) {
     let at = step * 5;
     (0..8).for_each(|no| insert(txn, table, 1000 * step + no, &row(1000 * step + no)).unwrap());
@@ -245,7 +245,7 @@ fn indexes_are_disabled_and_enabled_by_who_has_the_table_alone() {
     txn.rollback().unwrap();
     assert!(Arc::ptr_eq(&txn.disable_indexes(&table, &[NAME]).unwrap(), &table), "nothing to change");
     txn.commit().unwrap();
-    // An older snapshot is refused the new index, which has only the newest rows.
+    // An older snapshot cannot read the new index, which has only the newest rows.
     other.take_snapshot().unwrap();
     let table = txn.enable_indexes(&table, &mut entries_of).unwrap();
     txn.commit().unwrap();
@@ -268,8 +268,8 @@ fn left_alone(db: &Db, rows: &'static str) -> std::result::Result<(), &'static s
     untouched.then_some(()).ok_or(rows)
 }
 
-/// Tables with rows that are committed, or uncommitted; or deleted, but not yet committed, or still
-/// visible to a snapshot.
+/// Tests tables whose rows are committed, uncommitted, deleted by an open transaction, or deleted
+/// but still visible to a snapshot.
 fn only_empty_tables_lose_their_indexes() -> std::result::Result<(), &'static str> {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();

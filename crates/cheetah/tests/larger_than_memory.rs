@@ -16,8 +16,9 @@ use support::*;
 
 const ROWS: u64 = 3000;
 const POOL_BYTES: u64 = 192 << 10;
-/// For tests in which the frames that writers keep free must be a small part of all frames.
+/// The number of rows in tests whose writers keep free only a small part of all frames.
 const MANY_ROWS: u64 = 10_000;
+/// The memory in these tests.
 const LARGE_POOL_BYTES: u64 = 512 << 10;
 const BATCH: u64 = 200;
 
@@ -61,7 +62,7 @@ fn status(db: &Db, name: &str) -> u64 {
     db.status().into_iter().find(|entry| entry.0 == name).unwrap().1
 }
 
-/// Keys all over the table, with few in one leaf.
+/// Keys all over the table, with few keys in each leaf.
 fn keys(count: u64, rows: u64) -> impl Iterator<Item = u64> {
     (0..count).map(move |number| number * 1009 % rows)
 }
@@ -96,8 +97,8 @@ fn b8_an_entry_that_is_missing_is_told_of_when_its_mark_meets_the_leaf() {
     assert!(bug.reached_count() > 0);
 }
 
-/// The number of image lookups per update of a name, while a transaction is open that is older than
-/// all others.
+/// The number of image lookups per update of a name, while a transaction stays open that is older
+/// than all other transactions.
 fn looks_beside_an_idle_writer() -> f64 {
     const UPDATES: u64 = 300;
     let (db, table) = filled(MANY_ROWS, LARGE_POOL_BYTES);
@@ -154,13 +155,13 @@ fn b18_a_row_that_is_locked_by_its_key_is_judged_without_its_leaf() {
     let decoded = pages_decoded_for_locked_rows();
     let bug = plant("scan: read the leaf of a row that is sought by its key");
     let more = pages_decoded_for_locked_rows();
-    // With so little memory many leaves are requested again soon, and get a frame.
+    // With little memory, many leaves are soon requested again, and then get a frame.
     let is_read_for_each = more > 0.9 && more > decoded + 0.2;
     assert!(bug.reached_count() > 0 && is_read_for_each, "{decoded}, {more} pages per row");
 }
 
-/// Gives rows longer names while reads of the device fail: for a leaf of the index that has both
-/// the old and the new name, two changes have to wait at once. Returns whether this stops the
+/// Gives rows longer names while reads of the device fail. If a leaf of the index has both the old
+/// and the new name, two changes must become pending for it at once. Returns whether this stops the
 /// engine.
 fn is_stopped_by_the_device() -> bool {
     let disk = SimDisk::new();
@@ -202,7 +203,7 @@ fn b10_changes_of_one_leaf_find_room_together_before_anything_is_changed() {
     assert!(is_stopped_by_the_device() && bug.reached_count() > 0);
 }
 
-/// Breaks B10: the others are given back.
+/// Breaks B10: if one reservation is refused, the operation must release its other reservations.
 #[test]
 fn b19_what_is_reserved_when_another_place_is_refused_is_given_back() {
     let bug = plant("leaves: keep what was reserved when another place is refused");
@@ -236,8 +237,8 @@ fn findings_beside_purge() -> usize {
     report.findings.len()
 }
 
-/// Breaks I1 of `tree/check.rs`: what CHECK finds in a page counts if it is there when all is
-/// copied anew.
+/// Breaks I1 of `tree/check.rs`: a difference between two pages must count as damage only if it
+/// persists after both pages are copied again.
 #[test]
 fn check_table_finds_nothing_of_what_purge_is_about_to_change() {
     assert_eq!(findings_beside_purge(), 0);

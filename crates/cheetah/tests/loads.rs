@@ -53,7 +53,7 @@ fn load(db: &Db, txn: &mut Transaction, name: &str) -> Result<Arc<Table>> {
     txn.finish_load(&mut to)
 }
 
-/// The same for a table that other sessions see: the rows become visible with the commit.
+/// Like `load`, for a table that other sessions see: the commit makes the rows visible.
 fn load_to_commit(db: &Db, txn: &mut Transaction, name: &str) -> Result<()> {
     let mut to = txn.begin_load_to_commit(&db.table(name)?)?.unwrap();
     for no in 0..LOADED {
@@ -142,7 +142,7 @@ fn judge(image: &SimDisk, acknowledged: u64) -> std::result::Result<(), String> 
     if !allowed.contains(&&found) {
         return Err(format!("{} rows, and {acknowledged} had been acknowledged", found.len()));
     }
-    // The table is usable, or can be loaded again.
+    // The table must be usable, or allow another load.
     let table = db.table(name.map_or("", String::as_str)).map_err(|error| error.to_string())?;
     let mut txn = db.begin();
     insert(&mut txn, &table, LATER + 1, &row(7000)).map_err(|error| error.to_string())?;
@@ -254,7 +254,7 @@ fn workload_to_commit(disk: &SimDisk) {
     db.checkpoint().unwrap();
     txn.commit_ordered();
     txn.commit().unwrap();
-    // The commit of a prepared transaction is durable with the next one.
+    // The commit of a prepared transaction becomes durable with the next commit.
     insert(&mut txn, &table, LATER, &row(5000)).unwrap();
     update(&mut txn, &table, key(3), &row(3), key(3), &Row::new(9000, 3500)).unwrap();
     delete(&mut txn, &table, key(4), &row(4)).unwrap();
@@ -264,8 +264,8 @@ fn workload_to_commit(disk: &SimDisk) {
     std::mem::forget(txn);
 }
 
-/// Checks an image: the table is empty, or as loaded, or changed afterwards; if the load is
-/// prepared, the table cannot be written, and the load ends as decided.
+/// Checks an image: the table must be empty, or as loaded, or as changed afterwards. If the load is
+/// prepared, the table cannot be written, and the load ends as `commits` says.
 fn judge_to_commit(image: &SimDisk, acknowledged: u64, commits: bool) -> std::result::Result<(), String> {
     let text = |error: Error| error.to_string();
     let db = open(image).map_err(|error| format!("the database does not open: {error}"))?;

@@ -1,4 +1,4 @@
-//! Snapshots that are older than the table that now has a name (M2,
+//! Snapshots that are older than the table to which a name now refers (M2,
 //! `table/definitions/known_since.rs`).
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]

@@ -70,8 +70,8 @@ fn nobody_puts_rows_back_among_deleted_ones_that_a_scan_has_passed() {
     assert!(inserts_into_what_is_passed(Isolation::ReadCommitted).iter().all(|done| *done));
 }
 
-/// Breaks I5 of `db/reading/locking_scan.rs`: nobody puts a row back among those that a scan
-/// has passed.
+/// Breaks I5 of `db/reading/locking_scan.rs`: no other transaction may reinsert a row among the
+/// records that a scan skipped.
 #[test]
 fn a_scan_that_leaves_out_what_it_passes_is_caught() {
     let bug = plant("scan: leave the records that it passes out");
@@ -121,8 +121,8 @@ fn a_deadlock_with_a_scan_that_has_passed_deleted_records_is_seen() {
     assert!(matches!(stopped, Err(Error::Deadlock)), "{stopped:?}");
 }
 
-/// Breaks I6 of `db/reading/locking_scan.rs`: an owner whose request is queued is given nothing
-/// else, so each deadlock is seen.
+/// Breaks I6 of `db/reading/locking_scan.rs`: a scan whose request is queued must make no further
+/// request. Otherwise a deadlock may go undetected.
 #[test]
 fn a_scan_that_locks_what_it_passes_while_it_waits_is_caught() {
     let bug = Some("scan: lock what it passed while it waits");
@@ -130,7 +130,7 @@ fn a_scan_that_locks_what_it_passes_while_it_waits_is_caught() {
     assert!(matches!(inserted, Err(Error::LockTimeout)), "an undetected deadlock: {inserted:?}");
 }
 
-/// Locks exclusively; if the row with this key does not exist, its position is locked all the same.
+/// Locks the position of a key exclusively. No row with the key may exist.
 fn lock_place(txn: &mut Transaction, table: &Arc<Table>, key: u64) {
     let deleted = delete(txn, table, key, &row(key));
     assert!(matches!(deleted, Err(Error::RowNotFound)), "{deleted:?}");

@@ -65,7 +65,7 @@ fn long_lines_of_markdown(text: &str) -> Vec<(usize, usize)> {
     long
 }
 
-/// The same for comments of Rust, C and C++ on separate lines.
+/// Like `long_lines_of_markdown`, for comments of Rust, C and C++ on separate lines.
 fn long_lines_of_code(text: &str) -> Vec<(usize, usize)> {
     let is_comment = |line: &str| {
         let line = line.trim_start();

@@ -139,7 +139,7 @@ fn opened(disk: &SimDisk, losers: Losers) -> Result<Db> {
         return open(disk);
     }
     let db = Db::open_early(env(disk), Config::tiny())?;
-    // The steps that free space also meet the damage, repeatedly.
+    // The steps that free space also run into the damage, repeatedly.
     for _ in 0..STEPS {
         let _ = db.run_background();
     }
@@ -245,7 +245,7 @@ fn power_cuts_while_a_quarantine_is_made_change_nothing() {
     assert!(images_count > 20);
 }
 
-/// Breaks N3: the quarantine is in the state.
+/// Breaks N3: the epoch state must record the quarantine.
 #[test]
 fn a_quarantine_that_is_forgotten_is_caught_n3() {
     let (disk, contents) = written();
@@ -274,7 +274,8 @@ fn a_table_whose_page_only_a_rollback_in_the_background_needs_is_quarantined() {
     assert!(quarantined_count > 3, "{quarantined_count} flipped bits quarantine a table");
 }
 
-/// Breaks N3: what a startup has left to the background is quarantined too.
+/// Breaks N3: damage found by work that a startup leaves to the background must quarantine the
+/// table.
 #[test]
 fn what_the_background_meets_and_does_not_quarantine_is_caught_n3() {
     let (disk, contents) = written_with(|db| db.checkpoint().unwrap());

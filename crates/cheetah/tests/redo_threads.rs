@@ -172,8 +172,8 @@ fn find(db: &Db) -> Result<Found> {
     Ok(Found { tables, prepared: db.prepared(), records: status(db, "recovery_log_records") })
 }
 
-/// Opens an image with `threads` threads; the rows visible at once must be the same when the
-/// background is done.
+/// Opens an image with `threads` threads. The rows visible at once must be the same as those
+/// visible after the background has finished its work.
 fn opened(disk: &SimDisk, threads: u32, pool_bytes: u64) -> std::result::Result<Found, String> {
     let disk = disk.snapshot();
     let db = Db::open_early(env(&disk), config(threads, pool_bytes)).map_err(|error| error.to_string())?;
@@ -236,13 +236,13 @@ fn redo_on_several_threads_leaves_what_redo_on_one_leaves() {
     }
 }
 
-/// Plants a bug and opens images until a check fails: with several threads, a worker must run too
-/// early for this.
+/// Plants a bug and opens images until a check fails. With several threads a check fails only if a
+/// worker runs too early.
 fn caught(name: &'static str, threads: u32) {
     caught_with(name, threads, 4 << 20);
 }
 
-/// The same with `pool_bytes` of memory.
+/// Like `caught`, with `pool_bytes` of memory.
 fn caught_with(name: &'static str, threads: u32, pool_bytes: u64) {
     let found = (1..=100).find(|&seed| {
         let disk = crashed(seed);
@@ -265,7 +265,8 @@ fn operations_applied_for_good_that_are_rolled_back_are_caught() {
     caught("redo: apply for good what is rolled back", 1);
 }
 
-/// Breaks B17: redo looks at entries of what is not certain to commit.
+/// Breaks B17: redo must read the entries of a transaction unless the transaction certainly
+/// commits.
 #[test]
 fn entries_left_unseen_of_what_may_be_rolled_back_are_caught() {
     caught_with("redo: leave entries unseen of what may be rolled back", 1, 64 << 10);
@@ -304,16 +305,16 @@ fn opened_with_room(disk: &SimDisk, bytes: u64) -> std::result::Result<Found, St
 fn a_startup_on_a_disk_that_is_nearly_full_sorts_nothing() {
     let disk = crashed(1);
     let expected = opened(&disk, 1, 4 << 20).unwrap();
-    // From some size on, the writes of redo fit. Sorting should need more space.
+    // Above some size, the writes of redo fit. Sorting should need more space.
     let rooms = (8..=32).map(|eighth| eighth << 17);
     let found = rooms.filter_map(|bytes| opened_with_room(&disk, bytes).ok()).collect::<Vec<_>>();
     assert!(!found.is_empty() && found.iter().all(|found| *found == expected));
     assert!(reach::count("redo sorts nothing on a full disk") > 0 || !cfg!(debug_assertions));
 }
 
-/// A row is unlocked once it is rolled back, even while its transaction continues to roll back. A
-/// transaction that waited for the row logged its change at once, and UNDO was logged after this
-/// change: the startup after a crash found unexpected rows, and quarantined the table.
+/// A row is unlocked once it is rolled back, even while its transaction continues to roll back.
+/// With the bug, a transaction that waited for the row logs its change before UNDO is logged. The
+/// startup after a crash then finds unexpected rows and quarantines the table.
 #[test]
 fn c5_rows_that_are_free_before_undo_is_logged_are_caught() {
     let bug = "rollback: log when the row is free already";

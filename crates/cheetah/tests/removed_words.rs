@@ -120,7 +120,7 @@ fn the_words_of_a_long_text_go_too() {
     assert_eq!((removals(&db), postings_count(&db, &table), differs(&db, &table)), (0, 5, None));
 }
 
-/// A writer of the rows with even, or with odd keys.
+/// A writer of the rows with even keys, or of the rows with odd keys.
 #[derive(Default)]
 struct Writer {
     open: Option<Open>,
@@ -261,7 +261,7 @@ fn played(mut seeds: std::ops::RangeInclusive<u64>) -> Result<(), String> {
     seeds.try_for_each(caught)
 }
 
-/// Breaks W3.
+/// Breaks W3: a transaction that reinserts a row must first take back the removal of its key.
 #[test]
 fn w1_everybody_finds_what_is_theirs_whatever_comes_back_or_is_rolled_back() {
     (1..=20).try_for_each(play).unwrap();
@@ -426,7 +426,8 @@ fn w5_a_search_with_locks_keeps_what_it_has_found() {
     first.rollback().unwrap();
     other.commit().unwrap();
     assert_eq!(found(&mut first, &table, 0, "ant").unwrap(), [2]);
-    // It also has a posting of the deleted row, which the background skips.
+    // The search also locked a posting of the deleted row, so the background skips the removal of
+    // this row.
     all_background(&db);
     assert_eq!((removals(&db), postings_count(&db, &table)), (1, 10));
     first.commit().unwrap();

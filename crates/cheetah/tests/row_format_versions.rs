@@ -195,7 +195,7 @@ fn a_table_that_was_emptied_has_one_format_and_too_many_are_refused() {
     check(&db, &table, columns).unwrap();
 }
 
-/// Before, such a table could not be loaded, and its scans returned row by row.
+/// In an earlier version, such a table could not be loaded, and its scans returned single rows.
 #[test]
 fn a_table_that_nobody_has_written_gets_no_format_and_can_be_loaded() {
     let disk = SimDisk::new();
@@ -251,8 +251,8 @@ fn rows_that_were_rolled_back_count_as_rows_of_an_older_format() {
     assert_eq!(db.table("t").unwrap().def().older_formats.len(), 1);
 }
 
-/// Before, each column had its own range of bits: after a few changes of a table with many columns
-/// they filled a page.
+/// In an earlier version each column had its own range of bits. After a few changes of a table with
+/// many columns, these ranges filled a page.
 #[test]
 fn bits_of_many_columns_are_told_in_few_runs() {
     let columns: Vec<Column> = (0..24).map(|no| Column { no, width: if no == 0 { 8 } else { 1 } }).collect();

@@ -1,7 +1,7 @@
 //! Columns that are added and dropped without rewriting the rows, compared with a model. After any
-//! changes of columns and rows, rollbacks, snapshots, purge and crashes, also with transactions
-//! that stay open or prepared meanwhile, every row has the columns of the definition. Each value is
-//! the written one, or the default with which the column was added.
+//! changes of columns and rows, rollbacks, snapshots, purge and crashes, even if transactions stay
+//! open or prepared meanwhile, every row must have the columns of the definition. Each value must
+//! be the written one, or the default with which the column was added.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
@@ -29,8 +29,9 @@ struct Left {
     changes: u32,
 }
 
-/// The number of keys, and the first key of those reserved for a transaction that is left open.
+/// The number of keys.
 const KEYS: u64 = 50;
+/// The first of the keys that are reserved for a transaction that is left open.
 const LEFT_KEYS: u64 = 35;
 
 fn xid() -> Xid {
@@ -48,10 +49,12 @@ struct Model {
     snapshot: Option<(Transaction, Rows)>,
     left: Option<Left>,
     changes: u32,
-    /// The number of transactions that ended, committed or not, after columns had changed; and of
-    /// those that were prepared during a crash.
+    /// The numbers of transactions that ended after columns had changed: rolled back, and
+    /// committed.
     left_over_changes: [u32; 2],
+    /// The number of prepared ones among these transactions.
     prepared_over_changes: u32,
+    /// The number of crashes with a prepared transaction that was older than a change of columns.
     prepared_over_crashes: u32,
 }
 
@@ -89,7 +92,7 @@ impl Model {
         row.collect()
     }
 
-    /// Some row operations in one transaction, which is committed or rolled back.
+    /// Runs some row operations in one transaction, and commits it or rolls it back.
     fn write(&mut self) {
         let mut txn = self.db().begin();
         let mut rows = self.rows.clone();
@@ -129,8 +132,8 @@ impl Model {
         }
     }
 
-    /// Leaves a transaction open, writes more in the open one, or prepares it and perhaps detaches
-    /// it.
+    /// Writes in the transaction that is left open, or begins one. Perhaps prepares it, and perhaps
+    /// then detaches it.
     fn leave_open(&mut self) {
         let (mut txn, mut rows, changes) = match self.left.take() {
             None => (self.db().begin(), self.rows.clone().split_off(&LEFT_KEYS), 0),

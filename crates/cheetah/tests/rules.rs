@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{env, fs, mem};
 
-/// Rules of the design that need their own test, without those that cannot arise according to the
-/// tables.
+/// The rules of the design that need their own tests. Rules whose failure cannot occur, according
+/// to the tables in the documents, are not listed.
 const RULES: [&str; 23] = [
     "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9", "c10", "h1", "h2", "h3", "h4", "h5", "h6", "h7",
     "h8", "h9", "m1", "m2", "m3", "m8",
@@ -80,7 +80,7 @@ fn places(text: &str) -> Vec<(usize, &str)> {
     text.match_indices("sound!(").filter_map(place).collect()
 }
 
-/// The text up to the bracket that closes those before it.
+/// Returns the text up to the parenthesis that closes the list of arguments.
 fn arguments(text: &str) -> &str {
     let mut depth = 1;
     let closing = text.find(|letter| {

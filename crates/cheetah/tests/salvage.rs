@@ -252,8 +252,7 @@ fn all_rows_beside_a_damaged_page_come_out() {
     assert!(damaged > 10, "{damaged} reports describe damage");
 }
 
-/// Breaks S3 of `salvage/mod.rs`: leaves that can be read are salvaged, whatever is damaged above
-/// them.
+/// Breaks S3 of `salvage/mod.rs`: readable leaves must be salvaged, whatever is damaged above them.
 #[test]
 fn leaves_under_a_damaged_page_are_passed_by_is_caught() {
     let (disk, committed) = written();
@@ -270,7 +269,7 @@ fn values_that_are_not_whole_are_caught() {
     assert!(caught && bug.reached_count() > 0);
 }
 
-/// Breaks S2 of `salvage/mod.rs`: what is salvaged was committed.
+/// Breaks S2 of `salvage/mod.rs`: every salvaged row must have been committed.
 #[test]
 fn rows_that_were_not_committed_are_caught() {
     let (disk, committed) = written();
@@ -279,7 +278,7 @@ fn rows_that_were_not_committed_are_caught() {
     assert!(judge(&report, &db, &committed).is_err() && bug.reached_count() > 0);
 }
 
-/// Breaks S4 of `salvage/mod.rs`: what is lost is told of.
+/// Breaks S4 of `salvage/mod.rs`: the report must describe every loss.
 #[test]
 fn a_log_that_is_passed_by_is_caught() {
     let (disk, committed) = written();

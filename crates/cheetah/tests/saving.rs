@@ -1,5 +1,5 @@
-//! A checkpoint saves changes that wait for leaves in change files. After a crash each saved change
-//! is restored exactly once, whatever happened to its leaf in between.
+//! A checkpoint saves pending changes in change files. After a crash each saved change is restored
+//! exactly once, whatever happened to its leaf in between.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
@@ -18,13 +18,13 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use support::*;
 
-/// More than memory holds.
+/// The number of rows, more than memory holds.
 const ROWS: u64 = 1500;
 /// The number of lives of a database, each of which ends with a crash.
 const LIVES: u64 = 5;
 const TRANSACTIONS: u64 = 30;
 
-/// The smallest memory cannot hold all waiting changes at a startup.
+/// The smallest memory cannot hold all pending changes at a startup.
 fn config(seed: u64) -> Config {
     let buffer_pool_bytes = [64 << 10, 96 << 10, 128 << 10][seed as usize % 3];
     let (log_file_bytes, log_bytes_max) = (64 << 10, 1 << 20);
@@ -233,7 +233,7 @@ fn status(db: &Db, name: &str) -> u64 {
     db.status().into_iter().find(|entry| entry.0 == name).unwrap().1
 }
 
-/// Leaves a database idle for a while. Returns the numbers of pages with waiting changes, of change
+/// Leaves a database idle for a while. Returns the numbers of pages with pending changes, of change
 /// files, and of checkpoints made while it was idle.
 fn at_rest(bug: Option<&'static str>) -> (u64, usize, u64) {
     let (disk, rows) = with_waiting_changes();
@@ -256,15 +256,15 @@ fn at_rest(bug: Option<&'static str>) -> (u64, usize, u64) {
     (status(&db, "pool_buffered_pages"), files, status(&db, "pool_checkpoints") - checkpoints)
 }
 
-/// Breaks K4: an idle database comes to rest.
+/// Breaks K4: an idle database must apply all pending changes, so that it keeps no change files.
 #[test]
 fn a_database_at_rest_has_nothing_waiting_no_files_and_makes_no_checkpoints() {
     assert_eq!(at_rest(None), (0, 0, 0));
     assert_ne!(at_rest(Some("checkpoint: leave waiting what waits at rest")), (0, 0, 0));
 }
 
-/// The number of images that a checkpoint decodes into pages while changes wait for leaves, and the
-/// number of these leaves.
+/// The number of images that a checkpoint decodes into pages while changes are pending, and the
+/// number of leaves for which they are pending.
 fn decoded_by_a_checkpoint() -> (u64, u64) {
     let (disk, rows) = with_waiting_changes();
     let db = open(&disk, 0).unwrap();
@@ -288,7 +288,7 @@ fn v1_a_checkpoint_reads_no_leaf_that_something_waits_for() {
     assert!(decoded >= waiting && bug.reached_count() > 0, "{decoded} pages, {waiting}");
 }
 
-/// The number of pages with waiting changes after many checkpoints.
+/// The number of pages with pending changes after many checkpoints.
 fn waiting_after_many_checkpoints() -> u64 {
     let (disk, _) = with_waiting_changes();
     let db = open(&disk, 0).unwrap();
@@ -304,7 +304,7 @@ fn waiting_after_many_checkpoints() -> u64 {
     status(&db, "pool_buffered_pages")
 }
 
-/// Breaks B9: a leaf is read after 32 epochs.
+/// Breaks B9: a leaf must be read after its changes have been pending for 32 epochs.
 #[test]
 fn what_has_waited_long_is_brought_into_its_leaf() {
     assert_eq!(waiting_after_many_checkpoints(), 0);
@@ -312,7 +312,7 @@ fn what_has_waited_long_is_brought_into_its_leaf() {
     assert_ne!(waiting_after_many_checkpoints(), 0);
 }
 
-/// A device fails for a while, and checkpoints are tried meanwhile.
+/// The device fails for a while, and checkpoints are tried meanwhile.
 #[test]
 fn checkpoints_that_are_given_up_leave_no_files() {
     let (disk, rows) = with_waiting_changes();
@@ -334,8 +334,8 @@ fn checkpoints_that_are_given_up_leave_no_files() {
     verify(&db, &model.rows).unwrap();
 }
 
-/// A database after a power cut, with two tables that have waiting changes, and the rows of the
-/// first table; the second is small.
+/// A database after a power cut, with two tables that have pending changes, and the rows of the
+/// first table. The second table is small.
 fn with_waiting_changes() -> (SimDisk, Rows) {
     let disk = SimDisk::new();
     let db = open(&disk, 0).unwrap();
@@ -370,7 +370,7 @@ fn damage_for_good(disk: &SimDisk, path: &str, offset: u64) {
     disk.flip(path, parity_at + offset, 4).unwrap();
 }
 
-/// The bytes of such a file without its parity, which is equally long.
+/// Returns the length of a change file without its parity.
 fn bytes_of(disk: &SimDisk, path: &str) -> u64 {
     let whole = disk.contents(path).unwrap().len() as u64;
     (1..whole).find(|bytes| parity_at(*bytes) + bytes == whole).unwrap()
@@ -419,7 +419,7 @@ fn checked_with_a_damaged_change_file() -> (Vec<String>, Vec<String>) {
     (found, findings(&db))
 }
 
-/// Breaks V1: CHECK reads the change files that a startup would need.
+/// Breaks V1: CHECK must read the change files that a startup would need.
 #[test]
 fn check_table_reads_the_change_files_that_a_startup_would_need() {
     let (found, afterwards) = checked_with_a_damaged_change_file();
@@ -513,8 +513,8 @@ fn v8_scrubbing_reads_change_files_and_a_checkpoint_writes_them_anew() {
     assert!(bug.reached_count() > 0);
 }
 
-/// The findings of CHECK TABLE, and the number of reported errors, for a damaged file that a
-/// checkpoint deletes while it is read.
+/// Returns the findings of CHECK TABLE, and the number of reported errors, for a damaged file that
+/// a checkpoint deletes while CHECK TABLE reads it.
 fn told_of_a_file_that_goes() -> (Vec<String>, usize) {
     let (disk, rows) = with_waiting_changes();
     let db = open(&disk, 0).unwrap();

@@ -23,8 +23,8 @@ fn is_caught(name: &'static str, scenario: impl FnOnce() -> Result<(), String>) 
     !matches!(done, Ok(Ok(())))
 }
 
-/// Runs `workload` on a database with one table and cuts power at every moment; `states` are the
-/// allowed rows of the table, for each number that had at least been acknowledged.
+/// Runs `workload` on a database with one table and cuts power at every moment. The rows of the
+/// table must equal one of `states`, from the last acknowledged number on.
 fn at_every_power_cut(before: &Rows, workload: impl FnOnce(&SimDisk), states: &[Rows]) -> Result<(), String> {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
@@ -52,7 +52,7 @@ fn at_every_power_cut(before: &Rows, workload: impl FnOnce(&SimDisk), states: &[
     Ok(())
 }
 
-/// FLUSH ENGINE LOGS: commits that did not wait for the disk survive a power cut, without a
+/// After FLUSH ENGINE LOGS, commits that did not wait for the disk survive a power cut without a
 /// checkpoint.
 #[test]
 fn a_sync_of_the_log_makes_all_commits_durable_and_writes_no_page() {
@@ -337,8 +337,8 @@ fn h1_keys_that_nobody_can_compute_from_the_row_are_right_after_redo() {
     assert!(db.check_table(&table, true).unwrap().is_ok());
 }
 
-/// H2: rows that were inserted before the epoch switch are committed after it, and others are never
-/// committed. Returns the row count after a power cut.
+/// H2: some rows that were inserted before the epoch switch are committed after it, and other rows
+/// are never committed. Returns the row count after a power cut.
 fn count_rows_across_an_epoch_switch() -> u64 {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();

@@ -44,8 +44,8 @@ fn file_bytes(disk: &SimDisk) -> u64 {
     segments.chain(map).chain(changes).map(|path| disk.open(&path).unwrap().len().unwrap()).sum()
 }
 
-/// In an earlier version their pages were counted with the smallest page size: 512 bytes here,
-/// instead of up to 2048.
+/// In an earlier version the pages of large values were counted with the smallest page size: 512
+/// bytes here, instead of up to 2048.
 #[test]
 fn large_values_count_with_the_size_of_their_pages() {
     let disk = SimDisk::new();
@@ -89,7 +89,7 @@ fn what_tables_occupy_and_what_is_free_adds_up_to_the_files() {
     assert!(free > 0 && free <= files - live, "{free} free, {live} of {files} bytes live");
 }
 
-/// The bytes are live, but not in the files yet.
+/// The bytes of images in tails are live, but not in the files yet.
 #[test]
 fn images_that_wait_in_tails_are_not_in_the_files() {
     let disk = SimDisk::new();

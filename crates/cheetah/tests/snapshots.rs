@@ -27,7 +27,7 @@ fn plan(seed: u64) -> Plan {
     Plan { seed, steps, writers, readers, keys, keeps_first: false }
 }
 
-/// Few rows that change often, with snapshots at most moments.
+/// Few rows that change often, with a snapshot open nearly all the time.
 fn dense_plan(seed: u64) -> Plan {
     Plan { seed, steps: 800, writers: 1, readers: 6, keys: 5, keeps_first: false }
 }
@@ -37,7 +37,7 @@ fn old_plan(seed: u64) -> Plan {
     Plan { keeps_first: true, ..if seed % 2 == 0 { dense_plan(seed) } else { plan(seed) } }
 }
 
-/// Tables much larger than memory, so that entries of new rows wait for their leaves.
+/// Tables much larger than memory, so that entries of new rows become pending.
 fn large_plan(seed: u64) -> Plan {
     Plan { steps: 6000, keys: 2000, keeps_first: seed % 2 == 0, ..plan(seed) }
 }
@@ -280,7 +280,7 @@ fn readers_see_whole_transactions_while_purge_goes_ahead_of_an_old_snapshot() {
     read_beside_a_writer(true);
 }
 
-/// Runs readers beside a writer, with or without a snapshot that stays open.
+/// Runs readers alongside a writer, with or without a snapshot that stays open.
 fn read_beside_a_writer(has_old: bool) {
     let db = open(&SimDisk::new()).unwrap();
     let table = db.create_table(&spec("t")).unwrap();

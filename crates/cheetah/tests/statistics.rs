@@ -106,7 +106,7 @@ fn rows_per_value(table: &Table) -> [Option<u64>; 2] {
     [1, 2].map(|parts| table.rows_per_value(1, parts))
 }
 
-/// The same for the name alone.
+/// The table's number of rows per value of the name alone.
 fn per_name(table: &Table) -> Option<u64> {
     rows_per_value(table)[0]
 }
@@ -151,8 +151,8 @@ fn statistics_of_a_large_table_are_sampled_and_few_values_counted() {
     assert_eq!(table.rows_per_value(0, 1), Some(1));
 }
 
-/// The number of images read for statistics of a table with long rows, whose clustered key has two
-/// parts.
+/// The table has long rows, and its clustered key has two parts. Its statistics must need few
+/// images.
 #[test]
 fn a_place_is_left_after_some_leaves_however_long_its_rows_are() {
     const ROWS: u64 = 1500;
@@ -286,7 +286,7 @@ fn what_changes_while_they_are_taken_counts_afterwards() {
     let on = Fixture::new();
     let table = on.table(0..1000);
     on.pass(1);
-    // Inserts as many rows as it deletes.
+    // Delete some rows and insert as many.
     let mut txn = on.db.begin();
     (0..120).for_each(|key| delete(&mut txn, &table, key, &row(key)).unwrap());
     add(&mut txn, &table, 1000..1120);
@@ -530,7 +530,7 @@ fn tables_that_go_and_change_meanwhile_are_left_alone() {
             add(&mut txn, &table, 0..200);
             txn.commit().unwrap();
             describe(&db, &table);
-            // At every moment while statistics are taken.
+            // The moments are spread over the time in which statistics are collected.
             let moment = Duration::from_micros((round * 7919 + thread * 613) % 20_000);
             let since = Instant::now();
             until("the moment", || since.elapsed() >= moment);

@@ -283,31 +283,31 @@ fn explored() {
     explore_power_cuts().unwrap();
 }
 
-/// Breaks Y3: to an epoch the trees are dropped ones.
+/// Breaks Y3: an epoch must list the trees of temporary tables as dropped.
 #[test]
 fn trees_that_an_epoch_forgets_are_caught() {
     caught("temporary: forget their trees", explored);
 }
 
-/// Breaks Y1: numbers are not given out again while an epoch has them.
+/// Breaks Y1: IDs must not be assigned again while an epoch has them.
 #[test]
 fn numbers_that_an_epoch_forgets_are_caught() {
     caught("temporary: forget their numbers", explored);
 }
 
-/// Breaks Y2: definitions are in memory only.
+/// Breaks Y2: definitions must be in memory only.
 #[test]
 fn definitions_that_are_written_are_caught() {
     caught("temporary: write their definitions", explored);
 }
 
-/// Breaks Y1: the log names no temporary table.
+/// Breaks Y1: the log must name no temporary table.
 #[test]
 fn changes_that_are_logged_are_caught() {
     caught("temporary: log their rows", explored);
 }
 
-/// Breaks Y5: both parts go back together.
+/// Breaks Y5: both parts of a transaction must roll back to a savepoint together.
 #[test]
 fn rows_that_stay_behind_a_savepoint_are_caught() {
     caught("temporary: come back to no savepoint", mix);

@@ -133,7 +133,7 @@ fn what_was_taken_back_is_not_waited_for() {
     take_back();
 }
 
-/// An acknowledged change is durable, also among statements that change nothing.
+/// An acknowledged change is durable, even among statements that change nothing.
 fn change_beside() {
     let disk = SimDisk::new();
     let (db, table) = start(&disk);

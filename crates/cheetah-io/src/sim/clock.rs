@@ -22,12 +22,12 @@ impl Clock for SimClock {
     fn sleep_ns(&self, ns: u64) {
         self.advance_ns(ns);
     }
-    /// The time, which then advances by one: a repeated run gives the same bytes.
+    /// Returns the time and advances it by one, so that a repeated run gives the same bytes.
     fn unique(&self) -> [u8; 16] {
         let now = self.0.fetch_add(1, Ordering::SeqCst);
         u128::from(now).to_be_bytes()
     }
-    /// Random bytes derived from the time: a repeated run gives the same bytes.
+    /// Returns random bytes derived from the time, so that a repeated run gives the same bytes.
     fn random(&self) -> std::io::Result<[u8; 16]> {
         let now = self.0.fetch_add(1, Ordering::SeqCst);
         let mut rng = crate::Rng::new(now);

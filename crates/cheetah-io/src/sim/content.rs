@@ -57,7 +57,7 @@ impl Content {
         self.len = self.len.max(offset + bytes.len() as u64);
     }
 
-    /// Truncates, or extends with zeros.
+    /// Truncates the content, or extends it with zeros.
     pub(super) fn set_len(&mut self, len: u64) {
         if len < self.len {
             let blocks = Arc::make_mut(&mut self.blocks);

@@ -20,9 +20,9 @@ pub(super) const SECTOR_BYTES: u64 = 512;
 pub enum CrashPolicy {
     /// Nothing.
     SyncedOnly,
-    /// All of it.
+    /// All of them.
     Everything,
-    /// Of the written sectors only this one; lengths and entries are all kept or all lost, by seed.
+    /// Only this one of the written sectors. Lengths and entries are all kept or all lost, by seed.
     OneWriteAlone(usize),
     /// All units except this one.
     AllButOne(usize),
@@ -32,7 +32,7 @@ pub enum CrashPolicy {
     Subset(u64),
 }
 
-/// Decides for each unit.
+/// Decides for each unit whether it survives.
 struct Verdict {
     policy: CrashPolicy,
     rng: Rng,

@@ -25,7 +25,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct SimDisk {
     state: Arc<Mutex<State>>,
-    /// The directory that is its root; empty if that is the whole disk.
+    /// The directory that is the root of this disk. Empty if this is the whole disk.
     root: String,
 }
 
@@ -268,8 +268,8 @@ impl SimDisk {
         inside.map(str::to_owned).collect()
     }
 
-    /// From now on keeps a copy of the disk before every changing operation; before writes, only
-    /// for every `write_every`-th (0: none).
+    /// From now on keeps a copy of the disk before every changing operation other than a write, and
+    /// before every `write_every`-th write (0: before none).
     pub(super) fn start_recording(&self, write_every: u64) {
         self.state.lock().recorder = Some(Recorder { write_every, writes: 0, points: Vec::new() });
     }

@@ -1,11 +1,11 @@
 //! Exploration of crashes: runs a workload once, cuts power at every relevant moment, and checks
 //! every image.
 //!
-//! Moments are: before each changing operation other than a write (so at every sync boundary,
+//! The moments are: before each changing operation other than a write (so at every sync boundary,
 //! before and after every create, rename and unlink), before some of the writes, and at the end.
 //! For each moment, images are made under all policies of [`CrashPolicy`]; the check opens the
 //! image and compares it with a model. The workload records with [`SimDisk::acknowledge`] what it
-//! has been promised; the check gets the value at that moment.
+//! was promised; the check gets the value at that moment.
 //!
 //! To cut power during recovery too, call [`explore`] from the check, with the image as the start
 //! and the recovery as the workload.
@@ -22,7 +22,8 @@ pub struct Plan {
     pub seed: u64,
     /// Also explore the moment before every `write_every`-th write; 0 for none.
     pub write_every: u64,
-    /// Most moments; if there are more, a random choice that includes the end.
+    /// The maximum number of moments. If there are more, the end and a random choice of the others
+    /// are explored.
     pub points_max: usize,
     /// If a moment has at most this many unsynced units, all their subsets are tried.
     pub exhaustive_units: usize,
@@ -70,9 +71,9 @@ pub struct Image {
 /// The extent of an exploration.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Report {
-    /// Moments.
+    /// The number of moments.
     pub points_count: usize,
-    /// Images checked.
+    /// The number of checked images.
     pub images_count: usize,
 }
 
@@ -86,7 +87,7 @@ impl std::ops::AddAssign for Report {
 /// An image that the check refused.
 #[derive(Debug)]
 pub struct Failure {
-    /// The moment, and how the image was made; with the seed of the plan it can be made again.
+    /// The moment, and how the image was made. With the seed of the plan it can be recreated.
     pub place: String,
     /// The message of the check.
     pub message: String,

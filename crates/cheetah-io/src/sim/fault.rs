@@ -27,12 +27,12 @@ pub enum Op {
 }
 
 impl Op {
-    /// Returns whether it changes the contents of the disk, or the durable part of them.
+    /// Returns whether the operation changes the contents of the disk, or their durable part.
     pub fn is_change(self) -> bool {
         !matches!(self, Op::Open | Op::Read | Op::List | Op::Lock)
     }
 
-    /// Returns whether it makes something durable.
+    /// Returns whether the operation makes something durable.
     pub fn is_sync(self) -> bool {
         matches!(self, Op::SyncData | Op::SyncDir)
     }
@@ -41,9 +41,9 @@ impl Op {
 /// The fault that happens instead of the operation.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Effect {
-    /// It fails, without effect. A failed sync has the consequences of F5 (module head).
+    /// It fails, without effect. A failed sync has the consequences of F5 (head of `sim`).
     Fail(io::ErrorKind),
-    /// Only this many bytes of a write are written, then it fails.
+    /// Only this many bytes of a write are written, and the write fails.
     ShortWrite(usize),
     /// It succeeds and does nothing: a lost write, or a sync that makes nothing durable. Operations
     /// that return a file fail instead.

@@ -4,8 +4,8 @@ use super::fault::Op;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 
-/// The next operation of a kind on a path waits before it takes effect, until this is dropped.
-/// Created by [`SimDisk::hold`](super::SimDisk::hold).
+/// Makes the next operation of a kind on a path wait before it takes effect, until this value is
+/// dropped. Created by [`SimDisk::hold`](super::SimDisk::hold).
 #[derive(Debug)]
 pub struct Hold(Arc<Held>);
 
@@ -48,13 +48,13 @@ impl Drop for Hold {
 }
 
 impl Held {
-    /// Returns whether it still waits for an operation.
+    /// Returns whether the hold still waits for an operation.
     pub(super) fn is_pending(&self) -> bool {
         let state = self.state.lock();
         !state.is_reached && !state.is_over
     }
 
-    /// Returns whether it holds this operation. It holds at most one.
+    /// Returns whether this operation must be held. A hold takes at most one operation.
     pub(super) fn takes(&self, op: Op, path: &str) -> bool {
         if self.op != op || !path.contains(&self.path) {
             return false;

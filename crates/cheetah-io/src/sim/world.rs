@@ -395,7 +395,7 @@ pub(super) fn join(dir: &str, name: &str) -> String {
     format!("{dir}/{name}")
 }
 
-/// (directory, name); refuses the paths that the real disk refuses.
+/// Splits a path into directory and name. Refuses the paths that the real disk refuses.
 fn split(path: &str) -> io::Result<(&str, &str)> {
     if path.split('/').any(|part| part.is_empty() || part == "." || part == "..") || path.contains('\0') {
         return Err(error(io::ErrorKind::InvalidInput, path));

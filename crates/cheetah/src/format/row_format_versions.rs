@@ -535,7 +535,7 @@ mod tests {
         };
         change.check(&from, &to).unwrap();
         let mut expected = Vec::new();
-        // Bit 1 of the old row is 0, bit 2 is 1: it becomes bit 8.
+        // Bit 1 of the old row is 0 and becomes bit 7. Bit 2 is 1 and becomes bit 8.
         build_row(
             &[0b1000, 0x81],
             b"bbbbDaa",

@@ -8,7 +8,8 @@ use crate::pool::EpochState;
 use cheetah_io::sim::SimDisk;
 use std::sync::Arc;
 
-/// See the module. Its checkpoints do not save pending changes, but write them.
+/// See the module. Only checkpoints of [`Self::save_and_commit`] save pending changes; others write
+/// them.
 pub(crate) struct Database {
     pub(crate) pages: Pages,
     pub(crate) leaves: Leaves,
@@ -36,8 +37,8 @@ impl Database {
         self.leaves.cold.fold(pool, pid, pool.epoch()).unwrap()
     }
 
-    /// Runs a complete checkpoint that saves pending changes. `before_commit` runs before its file
-    /// is complete.
+    /// Runs a complete checkpoint that saves pending changes. `before_commit` runs before the
+    /// change file is complete.
     pub(crate) fn save_and_commit(&self, before_commit: impl FnOnce()) {
         let (mut ended, ()) = self.pages.pool.end_epoch(|_| ());
         let mut saving = self.leaves.begin_saving(ended.epoch());

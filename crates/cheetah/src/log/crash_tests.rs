@@ -216,20 +216,20 @@ fn what_was_read_from_the_cache_after_a_failed_sync_is_made_durable_before_servi
     assert_eq!(read(&image, Lsn(0), end).unwrap().0, bodies);
 }
 
-/// For bugs that need one particular history: the test with that history must fail.
+/// Plants a bug that needs one particular history: the test with that history must fail.
 pub(super) fn fails(bug: &'static str, test: fn()) {
     let guard = plant(bug);
     let failed = std::panic::catch_unwind(test).is_err();
     assert!(guard.reached_count() > 0 && failed, "{bug}: not caught");
 }
 
-/// Breaks C9.
+/// Breaks C9: the torn end of one crash must not become valid in the next.
 #[test]
 fn planted_going_on_in_the_old_file_is_caught() {
     fails("log: go on in the old file", c9_frames_behind_a_torn_one_stay_dead_after_a_second_crash);
 }
 
-/// Breaks C9.
+/// Breaks C9: the torn end of one crash must not become valid in the next.
 #[test]
 fn planted_serving_without_writing_the_tail_again_is_caught() {
     fails(

@@ -107,7 +107,7 @@ mod tests {
                 seen.push(sizes.bytes());
             }
             assert!(seen[50..].iter().all(|length| *length == seen[50]), "{bytes}: {seen:?}");
-            // At most one change of files in half a minute, or the longest files.
+            // A file lasts at least half a minute, or it has the maximum length.
             assert!(seen[50] == 64 || bytes <= 2 * seen[50], "{bytes}: {seen:?}");
         }
     }

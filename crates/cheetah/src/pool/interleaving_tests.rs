@@ -98,7 +98,7 @@ struct World {
     dirty: AtomicU64,
     /// The images of the two epochs, by the lowest bit of the epoch. An image is its content.
     moved: Mutex<[Option<u64>; 2]>,
-    /// The planted bug of a latch that several threads can hold to write the page out.
+    /// The planted bug: several threads can hold the latch at once to write the page out.
     is_written_out_as_read: bool,
 }
 

@@ -13,7 +13,7 @@ use cheetah_io::rng::Rng;
 use cheetah_io::sim::CrashPolicy;
 use std::collections::BTreeMap;
 
-/// More than a tree can have, so that some are made at bad moments.
+/// More dictionaries than a tree can have, so that some are made at bad moments.
 const DICTIONARIES_MAX: usize = 60;
 
 type Model = BTreeMap<PageId, u64>;
@@ -147,7 +147,7 @@ impl Run {
         }
     }
 
-    /// Makes a dictionary, drops all from memory, or loads one that is missing there.
+    /// Makes a dictionary, drops all dictionaries from memory, or loads a missing one.
     fn change_dictionaries(&mut self) {
         let what = self.rng.below(4);
         let value = self.value();

@@ -349,7 +349,7 @@ fn pages_of_large_values_are_written_unless_they_go_soon() {
     assert_eq!(written(), 200);
 }
 
-/// Pages of a load: they are not changed, and not freed one by one.
+/// Pages of a load are not changed, and not freed one by one.
 #[test]
 fn pages_of_a_load_are_written_at_once() {
     let db = Database::new(&Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() });

@@ -37,8 +37,8 @@ impl Database {
         Self::open_with(config, disk, |_| Arc::new(NothingBeside))
     }
 
-    /// The database on a disk, whose pool uses the state that `beside` makes for pages without a
-    /// frame.
+    /// Opens the database of a disk. `beside` makes the state that the pool uses for pages without
+    /// a frame.
     pub(crate) fn open_with(
         config: &Config,
         disk: SimDisk,

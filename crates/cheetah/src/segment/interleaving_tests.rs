@@ -156,7 +156,7 @@ impl World {
         }
     }
 
-    /// In the end everything is in the file and can be read.
+    /// Syncs, and checks that everything is in the file and can be read.
     fn end_well(&self) {
         self.sync().unwrap();
         let end = *self.end.lock();
@@ -170,7 +170,7 @@ fn beside(world: &Arc<World>, act: fn(&World)) -> loom::thread::JoinHandle<()> {
     loom::thread::spawn(move || act(&world))
 }
 
-/// One thread appends until a half is filled for the second time, one reads.
+/// One thread appends until a half is filled for the second time, and another thread reads.
 fn append_and_read() {
     let world = World::new(false);
     let reader = beside(&world, |world| {
@@ -187,7 +187,7 @@ fn what_was_appended_can_be_read_while_it_goes_to_the_file() {
     check(append_and_read);
 }
 
-/// Breaks T3: a half that counts as written is in the file, and noted for the sync.
+/// Breaks T3: a half must count as written only once it is in the file and noted for the sync.
 #[test]
 fn the_model_finds_a_half_that_counts_as_written_too_early() {
     assert!(finds("segment: count a half as written before it is", append_and_read));
@@ -209,7 +209,7 @@ fn a_sync_has_all_that_was_appended_before_it() {
     check(append_and_sync);
 }
 
-/// Breaks T5: a sync waits for everything that was appended before it.
+/// Breaks T5: a sync must wait for everything that was appended before it.
 #[test]
 fn the_model_finds_a_sync_that_leaves_out_what_is_being_written() {
     assert!(finds("segment: sync without the half that is being written", append_and_sync));
@@ -229,13 +229,13 @@ fn halves_go_to_the_file_one_after_the_other() {
     check(append_beside_each_other);
 }
 
-/// Breaks T2: a full half does not change.
+/// Breaks T2: a full half must not change.
 #[test]
 fn the_model_finds_a_half_that_is_filled_while_it_is_written() {
     assert!(finds("segment: fill the half that is being written", append_beside_each_other));
 }
 
-/// The first write fails. A successful sync has repeated it.
+/// The first write fails. A successful sync must have repeated it.
 fn fail_once() {
     let world = World::new(true);
     let syncer = beside(&world, |world| drop(world.sync()));
@@ -249,7 +249,7 @@ fn a_half_whose_write_failed_is_written_again() {
     check(fail_once);
 }
 
-/// Breaks T4: a half whose write failed stays full.
+/// Breaks T4: a half whose write failed must stay full.
 #[test]
 fn the_model_finds_a_failed_write_that_is_taken_for_done() {
     assert!(finds("segment: take a failed write for done", fail_once));

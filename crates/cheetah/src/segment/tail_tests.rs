@@ -14,7 +14,7 @@ use std::time::Duration;
 
 type Stored = (Location, Vec<u8>);
 
-/// Segments of some two hundred images, of which a half holds some ten.
+/// Segments of about two hundred images, and halves of about ten.
 fn config() -> Config {
     Config { segment_bytes: 256 << 10, buffer_pool_bytes: 1 << 20, ..Config::tiny() }
 }
@@ -95,9 +95,9 @@ fn goes_on_beside_a_write(bug: Option<(Who, &'static str)>, limit: Duration) -> 
     })
 }
 
-/// Longer than it ever takes.
+/// A limit that correct calls never reach.
 const LONG: Duration = Duration::from_secs(60);
-/// Long enough for a thread that stays blocked until the end of the test.
+/// A limit for calls that the bug blocks until the end of the test.
 const SHORT: Duration = Duration::from_millis(300);
 
 #[test]
@@ -105,21 +105,21 @@ fn t7_reads_and_appends_go_on_while_a_half_is_written() {
     assert!(goes_on_beside_a_write(None, LONG));
 }
 
-/// Breaks T7: no I/O under a lock that readers take.
+/// Breaks T7: no I/O may run under a lock that readers take.
 #[test]
 fn a_write_under_the_lock_of_readers_is_caught() {
     let bug = (Who::Writer, "segment: write a half under the lock of readers");
     assert!(!goes_on_beside_a_write(Some(bug), SHORT));
 }
 
-/// Breaks T3: a half that counts as written is in the file, and noted for the sync.
+/// Breaks T3: a half must count as written only once it is in the file and noted for the sync.
 #[test]
 fn a_half_that_counts_as_written_too_early_is_caught() {
     let bug = (Who::Writer, "segment: count a half as written before it is");
     assert!(!goes_on_beside_a_write(Some(bug), LONG));
 }
 
-/// Breaks T1: everything that was appended can be read.
+/// Breaks T1: every appended image must be readable.
 #[test]
 fn a_reader_that_does_not_look_into_the_full_half_is_caught() {
     assert!(!goes_on_beside_a_write(Some((Who::Reader, "segment: read past the full half")), LONG));
@@ -153,7 +153,7 @@ fn t5_a_sync_waits_for_the_half_that_is_being_written() {
     assert!(sync_beside_a_write(None));
 }
 
-/// Breaks T5: a sync waits for everything that was appended before it.
+/// Breaks T5: a sync must wait for everything that was appended before it.
 #[test]
 fn a_sync_that_does_not_wait_is_caught() {
     assert!(!sync_beside_a_write(Some("segment: sync without the half that is being written")));
@@ -179,7 +179,7 @@ fn t4_a_half_whose_write_failed_is_kept_told_of_and_written_later() {
     assert!(survive_a_failed_write().unwrap());
 }
 
-/// Breaks T4: a half whose write failed stays full.
+/// Breaks T4: a half whose write failed must stay full.
 #[test]
 fn a_failed_write_that_is_taken_for_done_is_caught() {
     let bug = plant("segment: take a failed write for done");
@@ -231,7 +231,7 @@ fn t6_a_segment_is_sealed_when_its_last_half_is_written() {
     assert!(stays_until_it_is_written());
 }
 
-/// Breaks T6: a sealed segment is completely in its file.
+/// Breaks T6: a sealed segment must be completely in its file.
 #[test]
 fn a_segment_that_is_sealed_too_early_is_caught() {
     let bug = plant("segment: seal before the last half is written");

@@ -182,7 +182,7 @@ fn numbers_of_segments_are_not_reused_when_their_files_have_gone() {
     assert!(number_after_all_have_gone() <= 40);
 }
 
-/// Returns how many syncs appends make, on a disk that refuses each sync.
+/// Returns the number of syncs that appends make, on a disk that refuses each sync.
 fn syncs_of_appends() -> u64 {
     let disk = SimDisk::new();
     let segments = open_empty(&disk);
@@ -195,7 +195,7 @@ fn syncs_of_appends() -> u64 {
     disk.faults_met()
 }
 
-/// Breaks T7: an append waits for no sync.
+/// Breaks T7: an append must not wait for a sync.
 #[test]
 fn an_append_waits_for_no_sync() {
     assert_eq!(syncs_of_appends(), 0);
@@ -243,7 +243,7 @@ fn iteration_finds_every_image_and_skips_what_is_damaged() {
     assert_eq!(found(&segments), expected);
 }
 
-/// Breaks S6: garbage collection waits for two commits.
+/// Breaks S6: garbage collection must wait for two commits.
 #[test]
 fn the_emptiest_segment_is_collected_first_but_not_one_sealed_after_the_last_epoch_switch() {
     let disk = SimDisk::new();

@@ -106,7 +106,7 @@ fn what_comes_in_any_order_goes_in_that_of_its_keys() {
     }
 }
 
-/// As many threads as there are processors; with one this is the same as the previous test.
+/// Uses a thread for each processor. With one processor this equals the previous test.
 #[test]
 fn threads_that_write_parts_of_the_buffer_lose_nothing_and_tell_of_errors() {
     // The second case stays in memory.
@@ -137,7 +137,7 @@ fn threads_that_write_parts_of_the_buffer_lose_nothing_and_tell_of_errors() {
 
 #[test]
 fn sorters_together_stay_within_their_memory() {
-    // With 1024, sorters have runs written while they take more records.
+    // With 1024, other threads write runs while the sorters take more records.
     for thread_bytes in [usize::MAX, 1024] {
         check_memory_of_sorters(thread_bytes);
     }
@@ -160,7 +160,7 @@ fn check_memory_of_sorters(thread_bytes: usize) {
             sorter.push(&[key], &[value]).unwrap();
         }
     }
-    // Places of the first records are added to the limit (S1).
+    // The limit does not include the places of the first records (S1).
     let most = fixture.peak();
     assert!(most <= limit + sorters.len() * 1024 && most > limit / 2, "{most} bytes of {limit}");
     assert!(fixture.memory.join(100).is_none());

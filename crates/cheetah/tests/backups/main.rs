@@ -1,6 +1,6 @@
-//! Snapshots of the database: each has what was committed when it was pinned, whatever happens to
-//! the database before and after the snapshot is written; changes of a snapshot do not affect the
-//! database (Z1 to Z10 of docs/developers/durability.md).
+//! Snapshots of the database: each contains the data that was committed when it was pinned,
+//! whatever happens to the database before and after the snapshot is written. Changes of a snapshot
+//! do not affect the database (Z1 to Z10 of docs/developers/durability.md).
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
@@ -57,8 +57,8 @@ struct Pinned {
     path: String,
 }
 
-/// Pins snapshots during a workload, writes them later in any order, and checks them at once and at
-/// the end, also after a power cut.
+/// Pins snapshots during a workload and writes them later in any order. Checks each snapshot when
+/// it is written, after a power cut at that moment, and at the end.
 fn pin_and_write(seed: u64) -> Result<(), String> {
     let (disk, contents) = start();
     let mut rng = Rng::new(seed);
@@ -98,7 +98,7 @@ fn z1_a_snapshot_has_what_was_committed_when_it_was_pinned() {
     }
 }
 
-/// The page map is damaged while the database is open, in one file or in its copy.
+/// Damages the page map of an open database, in one file or in the copy of that file.
 #[test]
 fn a_snapshot_of_a_damaged_map_is_whole() {
     for end in ["", ".copy"] {
@@ -152,8 +152,8 @@ fn bank(db: &Db) -> (u64, u64) {
     (sum, number(&rows[&TRANSFERS]))
 }
 
-/// Threads write, make checkpoints and collect garbage while snapshots are pinned and written: each
-/// snapshot has all transfers that had returned before it, and no partial transfer.
+/// Threads write, make checkpoints and collect garbage while snapshots are pinned and written. Each
+/// snapshot contains all transfers that returned before its pin, and no partial transfer.
 #[test]
 fn z1_snapshots_are_whole_while_threads_write_and_make_checkpoints() {
     let disk = SimDisk::new();
@@ -255,8 +255,8 @@ fn z6_promises_of_the_server_that_stay_are_caught() {
     caught("backup: keep the promises of the server", pin_and_write);
 }
 
-/// Cuts power while a snapshot is pinned, written and released: the database is the same as without
-/// a snapshot, and a snapshot that opens has the pinned contents.
+/// Cuts power while a snapshot is pinned, written and released. The database must be the same as
+/// without a snapshot, and a snapshot that opens must have the pinned contents.
 fn explore_writing(seed: u64) -> Result<(), String> {
     let (disk, contents) = start();
     let shape = Shape { seed, steps: 25, sessions: 2, ddl: seed % 2 == 0 };
@@ -297,7 +297,7 @@ fn z5_a_power_cut_at_any_moment_leaves_the_database_and_a_whole_snapshot_or_none
     }
 }
 
-/// More rows than memory holds, so that changes wait for leaves.
+/// More rows than fit in memory, so that changes become pending.
 const ROWS: u64 = 1500;
 
 fn config() -> Config {
@@ -397,8 +397,8 @@ fn status(db: &Db, name: &str) -> u64 {
     db.status().into_iter().find(|entry| entry.0 == name).unwrap().1
 }
 
-/// The number of files of the database before and after the release of a pin that holds some of
-/// them.
+/// Returns the number of files of the database before and after the release of a pin that held some
+/// files.
 fn held_and_released(bug: Option<&'static str>) -> (usize, usize) {
     let disk = SimDisk::new();
     let (db, mut rows) = large(&disk);
@@ -520,7 +520,7 @@ fn a_snapshot_that_is_opened_and_changed_leaves_the_database_alone() {
     assert_eq!(rows_of(&disk, "snap").unwrap(), others);
 }
 
-/// Writes a snapshot that fails with this fault; returns the error.
+/// Injects a fault and writes a snapshot. Returns the error if the write fails.
 fn failing(disk: &SimDisk, db: &Db, fault: Fault) -> Option<Error> {
     let snapshot = db.pin_snapshot().unwrap();
     disk.inject(fault);

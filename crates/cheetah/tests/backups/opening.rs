@@ -40,7 +40,7 @@ fn z10_what_has_been_opened_is_no_snapshot_any_more() {
     assert_eq!(rows_of(&disk, "snap").unwrap(), rows);
 }
 
-/// A snapshot of a small table in `snap`, which was never opened.
+/// A snapshot of a small table, in the folder `snap`. It was never opened.
 fn small_snapshot() -> (SimDisk, Rows) {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
@@ -90,8 +90,8 @@ fn z10_a_start_that_is_refused_leaves_a_snapshot_as_it_is() {
     assert!(!is_left_by_an_older_engine() && bug.reached_count() > 0);
 }
 
-/// Cuts power while a snapshot is opened: the remaining files can still be opened. `is_removed`: an
-/// earlier startup was killed after it had removed MANIFEST, but not yet durably.
+/// Cuts power while a snapshot is opened. Afterwards it must still open. If `is_removed`, an
+/// earlier startup was killed after it had removed MANIFEST, but before the removal was durable.
 fn explore_first_opening(is_removed: bool) -> Result<(), String> {
     let (disk, rows) = small_snapshot();
     if is_removed {

@@ -58,7 +58,8 @@ fn the_snapshot_that_waits_is_written_first_and_a_failed_one_waits_on() {
     assert_eq!(status(&db, "backup_pins"), 0, "a closed database has none");
 }
 
-/// While a snapshot is pinned, commits are blocked; the previous snapshot may have many files.
+/// A pin blocks commits, and the previous snapshot may hold many files. So the background releases
+/// these files, not the pin.
 #[test]
 fn the_background_lets_go_of_what_was_pinned_before() {
     let disk = SimDisk::new();

@@ -17,14 +17,14 @@ use cheetah_io::rng::Rng;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A column: its permanent number, and its width; 0 is variable.
+/// A column: its permanent number and its width in bytes. The width 0 stands for a variable width.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Column {
     pub no: u32,
     pub width: u16,
 }
 
-/// Whether the value is NULL, and its bytes, which are also compared for a NULL.
+/// Whether the value is NULL, and its bytes. The bytes of a NULL are compared, too.
 pub type Value = (bool, Vec<u8>);
 pub type Row = BTreeMap<u32, Value>;
 pub type Rows = BTreeMap<u64, Row>;
@@ -48,7 +48,7 @@ pub fn row_format(columns: &[Column]) -> RowFormatVersion {
     }
 }
 
-/// The stored row; `kept`: locators of columns that keep their values.
+/// Encodes a row. `kept` has the locators of the columns that keep their large values.
 pub fn stored(columns: &[Column], row: &Row, kept: &BTreeMap<u32, [u8; LOCATOR_BYTES]>) -> Vec<u8> {
     let mut nulls = vec![0xffu8; columns.len().div_ceil(8)];
     for (bit, _) in columns.iter().enumerate().filter(|(_, column)| !row[&column.no].0) {
@@ -66,7 +66,7 @@ pub fn stored(columns: &[Column], row: &Row, kept: &BTreeMap<u32, [u8; LOCATOR_B
     out
 }
 
-/// The row in the stored bytes, and the locators of its large values.
+/// Decodes a stored row. Returns the row and the locators of its large values.
 pub fn parse(columns: &[Column], bytes: &[u8]) -> (Row, BTreeMap<u32, [u8; LOCATOR_BYTES]>) {
     let row_format = row_format(columns);
     let view = RowView::parse(&row_format, bytes).unwrap();

@@ -17,7 +17,7 @@ use cheetah::testing::format::statistics::IndexStatistics;
 use cheetah::testing::format::{control, log_frame, map_block, segment_header, undo_record, varint, Reader};
 use cheetah::testing::fulltext::{search, Mode, Position, PositionList, Positions, Source, Word, WordKind};
 
-/// A definition of a table, and the key of a piece of one.
+/// A table definition, and the key of a piece of a definition.
 pub(crate) fn catalog_row(bytes: &[u8]) {
     if let Ok(def) = TableDef::decode(bytes) {
         let mut again = Vec::new();

@@ -11,7 +11,8 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 const EDGES: [u64; 12] =
     [0, 1, 0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0xffff, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, u64::MAX];
 
-/// Calls `decode` with `rounds` mutations of `samples`; it may refuse them but must not panic.
+/// Calls `decode` with `rounds` mutations of `samples`. `decode` may refuse them but must not
+/// panic.
 ///
 /// # Panics
 /// Panics with the seed and the bytes in hexadecimal if `decode` panics.

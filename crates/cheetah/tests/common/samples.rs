@@ -74,7 +74,7 @@ pub(crate) fn pages() -> Vec<PageBuf> {
     pages
 }
 
-/// Content of a dictionary that has something in common with all pages.
+/// The content of a dictionary. It shares strings with all pages.
 pub(crate) fn dictionary_content() -> Vec<u8> {
     [&b"content ".repeat(8)[..], &[7; 40], b"abcdefgh", b"tail", &b"aaaaaaaaatail".repeat(3)].concat()
 }
@@ -95,7 +95,8 @@ pub(crate) fn dictionary_page() -> PageBuf {
     bytes
 }
 
-/// Images that only version 2 has: of a dictionary, and of pages compressed with it.
+/// Images that only version 2 has: an image of a dictionary, and images of pages compressed with
+/// it.
 pub(crate) fn images_with_dictionary() -> Vec<Vec<u8>> {
     let primer = primer();
     let mut images = vec![image(&dictionary_page(), Codec::None, None)];
@@ -108,8 +109,8 @@ pub(crate) fn key() -> Key {
     Key::new(5, 3, vec![0x5a; 32].into(), &[7; 16])
 }
 
-/// A sample of each encrypted format, with constant nonces: images, the header of a log file and
-/// frames of it, a change file, a copy of CONTROL, and a catalog row.
+/// A sample of each encrypted format, with constant nonces: images, a log file's header and frames,
+/// a change file, a copy of CONTROL, and a catalog row.
 pub(crate) fn closed_formats() -> Vec<Vec<u8>> {
     let key = key();
     let mut all: Vec<_> = pages().iter().map(|page| closed_image(page, &key)).collect();
@@ -227,7 +228,7 @@ pub(crate) fn map_chunks() -> Vec<Vec<u8>> {
     chunks
 }
 
-/// Row-format versions that rows may have in addition to that of the samples.
+/// Older row-format versions of rows in the table of the samples.
 pub(crate) fn older_formats() -> Vec<OlderFormatVersion> {
     let newest = row_format();
     let mut defaults = Vec::new();
@@ -348,7 +349,7 @@ fn foreign_keys() -> Vec<ForeignKeyDef> {
     vec![constraint("first", Cascade, NoAction), constraint("second", SetNull, Restrict)]
 }
 
-/// States of epochs.
+/// Rows of the statistics table.
 pub(crate) fn statistics_rows() -> Vec<Vec<u8>> {
     let of = |rows, distinct: &[u64]| {
         let mut bytes = Vec::new();

@@ -150,7 +150,7 @@ impl World {
         self.rotate_while(db, &mut |_| Ok(()))
     }
 
-    /// The same, and calls `each` in every step.
+    /// Like `rotate`, but calls `each` in every step.
     fn rotate_while(&self, db: &Db, each: &mut dyn FnMut(usize) -> Result<(), String>) -> Result<(), String> {
         db.rotate_keys();
         for step in 0..200_000 {
@@ -376,7 +376,7 @@ fn filled(world: &World, wish: Encryption, transactions: usize) -> (Db, Model, R
     (db, model, rng)
 }
 
-/// A closed database of a few rows.
+/// Creates and closes a database with a few rows. Returns its model.
 fn small(world: &World, wish: Encryption) -> Model {
     let (db, model, _) = filled(world, wish, 10);
     db.close().unwrap();
@@ -627,7 +627,7 @@ fn v8_parity_mends_a_closed_change_file() {
     }
 }
 
-/// A table that was created while tables were not encrypted, so its key was not checked.
+/// The table was created while tables were not encrypted, so its key was not checked.
 #[test]
 fn e16_a_plain_table_whose_key_never_existed_is_salvaged_and_closed() {
     let mut world = World::with_plain_log(1);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Breaks E15.
+/// Breaks E15: a pass during which another key became current must not remove any key.
 #[test]
 fn e14_a_key_that_served_during_a_pass_stays() {
     caught("encryption: forget keys that served meanwhile");
@@ -51,8 +51,8 @@ fn e15_a_key_is_named_until_a_checkpoint_names_no_image_of_it() {
     assert!(crashed_when_forgotten().is_err());
 }
 
-/// The number of images that a second rotation moves after a first one that could not read some
-/// images.
+/// Returns the number of images that a second rotation moves after a first rotation could not read
+/// some images.
 fn left_by_a_pass_without_reads() -> u64 {
     let world = World::new(1);
     let model = small(&world, Encryption::Default);
@@ -83,8 +83,8 @@ fn e15_what_a_pass_could_not_read_is_closed_anew_by_the_next() {
 }
 
 /// Encrypts all tables of a database on a disk with less free space than the reserve. Returns the
-/// minimum free space during rotation, in units of the reserve, and the number of images that are
-/// rotated before the disk gets more space.
+/// minimum free space during rotation, relative to the reserve, and the number of images that
+/// are rotated before the disk gets more space.
 fn rotated_on_a_small_disk() -> (f64, u64) {
     let world = World::with_plain_log(1);
     let (db, model, _) = filled(&world, Encryption::Default, 300);
@@ -116,7 +116,7 @@ fn rotated_on_a_small_disk() -> (f64, u64) {
     (least_bytes as f64 / reserve_bytes as f64, rotated_early)
 }
 
-/// Breaks E18.
+/// Breaks E18: rotation must stop at the reserve of the disk.
 #[test]
 fn h3_rotation_leaves_the_reserve_to_others() {
     let (least, _) = rotated_on_a_small_disk();

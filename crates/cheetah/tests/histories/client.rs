@@ -1,7 +1,7 @@
 //! A client turns plans into calls of the library, and their results into operations of a history.
 //!
 //! The caller of `advance` chooses the next client. In one thread, a client that finds a row locked
-//! does not wait, but retries at its next turn, and a read advances by one row at a time: so a seed
+//! does not wait, but retries at its next turn, and a read advances by one row at a time. So a seed
 //! reproduces the order of all operations.
 
 use crate::history::{Op, Seen, Txn, What};
@@ -21,9 +21,10 @@ const PATIENCE: u32 = 12;
 const LOCK_WAIT_NS: u64 = 2_000_000_000;
 /// The number of rows read from a leaf at once.
 const ROWS_AT_ONCE: usize = 8;
-/// The index by group and number, whose entries move with every change of a row, and the index by
-/// group alone, whose entries never move. The unique index by the last value is between them.
+/// The index by group and number, whose entries move with every change of a row. The unique index
+/// by the last value follows it.
 const BY_NUMBER: usize = 1;
+/// The index by group alone, whose entries never move.
 const BY_GROUP: usize = 3;
 
 /// A row's values: the only value of a register, or the values of a list in insertion order.
@@ -42,7 +43,7 @@ impl Row {
         self.0.last().copied().unwrap_or_default()
     }
 
-    /// The keys of its entries, in the order of the secondary indexes, if there are any.
+    /// Returns the keys of the row's index entries, in the order of the secondary indexes.
     fn entries(&self, key: u64, run: &Run) -> Vec<Vec<u8>> {
         if !run.has_indexes {
             return Vec::new();
@@ -120,7 +121,7 @@ impl Client {
         Self { no, txn, plan, at: 0, ops: Vec::new(), txns: Vec::new(), tried: 0, sent, scan, saved }
     }
 
-    /// Returns all of its transactions; an open one counts as not ended.
+    /// Returns all transactions of the client. An open transaction counts as not ended.
     pub(crate) fn into_txns(mut self) -> Vec<Txn> {
         let end = (u64::MAX >> 1, u64::MAX >> 1);
         self.note_end(false, end);
@@ -285,7 +286,7 @@ impl Client {
         What::Read { locks: reading.lock.is_some(), by_index, seen: seen.collect(), words }
     }
 
-    /// Writes completely or not at all.
+    /// Writes a row completely, or changes nothing.
     fn write(&mut self, run: &Run, key: u64, value: u64, how: How) -> Result<What> {
         let before = self.txn.savepoint();
         let done = self.try_write(run, key, value, how);
@@ -310,7 +311,8 @@ impl Client {
         let new = Row(before.into_iter().chain([value]).collect());
         match (how, old) {
             (How::Replace, None) => match self.insert(run, key, &new) {
-                // Without range locks a row may be inserted after the lookup. It is locked now.
+                // Without range locks a row may be inserted after the lookup. The refused insert
+                // has locked it.
                 Err(Error::DuplicateKey { index_no: 0, .. }) if !self.locks_ranges() => {
                     return self.try_write(run, key, value, how);
                 }
@@ -333,7 +335,7 @@ impl Client {
         Ok(What::Write { key, value: Some(value) })
     }
 
-    /// Returns whether its transaction prevents inserts into ranges that it has read.
+    /// Returns whether the client's transaction prevents inserts into ranges that it has read.
     fn locks_ranges(&self) -> bool {
         self.plan.as_ref().is_none_or(|plan| plan.level != Isolation::ReadCommitted)
     }

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-/// What a read found under a key.
+/// The result of a read for one key.
 #[derive(Clone, Debug)]
 pub(crate) enum Seen {
     /// A list.
@@ -48,9 +48,9 @@ impl fmt::Display for OrNull {
 /// The kind of a statement.
 #[derive(Clone, Debug)]
 pub(crate) enum What {
-    /// A read, with what it found for each key. `by_index`: the read used a secondary index.
-    /// `words`: the read used a full-text search for these values of these keys (none: for a word
-    /// that all of them have).
+    /// A read, with its result for each key. `by_index`: the read used a secondary index. `words`:
+    /// the read used a full-text search for these values of these keys. An empty list stands for a
+    /// search for a word that all rows have.
     Read { locks: bool, by_index: bool, seen: Vec<(u64, Seen)>, words: Option<Vec<(u64, u64)>> },
     /// A value appended to a list, or written to a register; `None` if the row was deleted.
     Write { key: u64, value: Option<u64> },

@@ -183,7 +183,7 @@ struct Played {
     txns: Vec<Txn>,
     /// Whether all clients completed their plans.
     is_whole: bool,
-    /// How often the planted bug was met.
+    /// The number of times the planted bug was reached.
     reached_count: u64,
 }
 
@@ -252,8 +252,8 @@ fn play_in_threads(db: &Db, run: &Run, clients: Vec<Client>, choice: &Choice) ->
     })
 }
 
-/// Keeps an unused snapshot open for a while, and then another: so some old versions are purged,
-/// and some are not.
+/// Keeps an unused snapshot open for a while, then the next one, so that purge removes some old
+/// versions and keeps others.
 struct Keeper {
     txn: Transaction,
     until: u64,
@@ -284,8 +284,8 @@ fn read_last(db: &Db, run: &Run, keys_count: u64) -> Result<Vec<(u64, Seen)>> {
     Ok(last)
 }
 
-/// A table with a clustered index by key, secondary indexes by group and number, by last value, and
-/// by group, and a full-text index, as chosen.
+/// A table with a clustered index by key. According to `choice` it also has secondary indexes by
+/// group and number, by last value, and by group, and a full-text index.
 fn spec(choice: &Choice) -> TableSpec {
     let index = |name: &str, unique, max_key_bytes| IndexSpec {
         name: name.into(),

@@ -1,21 +1,21 @@
-//! Plans of random transactions, independent of what they will see, like those that
-//! tests/isolation/plans.py makes for the server.
+//! Plans of random transactions, like those that tests/isolation/plans.py makes for the server. A
+//! plan does not depend on what its reads find.
 //!
-//! Keys are in groups of three. Two groups are in use at a time, and change after some
-//! transactions, so that rows are inserted all the time and lists stay short.
+//! Keys are in groups of three. Two groups are in use at a time. After every 40 transactions a new
+//! group replaces one of them, so that rows are inserted all the time and lists stay short.
 
 use crate::Choice;
 use cheetah::testing::db::{Isolation, LockMode};
 use cheetah_io::Rng;
 
-/// Keys of a group.
+/// The number of keys in a group.
 pub(crate) const GROUP_KEYS: u64 = 3;
 const GROUPS_IN_USE: u64 = 2;
 const TXNS_PER_GROUP: u64 = 40;
 
 /// The maximum number of recently written values to search for.
 const RECENT_MAX: usize = 24;
-/// The maximum number of values of a search.
+/// The maximum number of values in a search.
 const SEARCHED_MAX: u64 = 3;
 
 /// How a read finds its rows.
@@ -27,8 +27,8 @@ pub(crate) enum Via {
     Range,
     /// A range of the clustered index, several rows at once.
     Rows,
-    /// A range of the clustered index, from which only the first key is used: locks of other rows
-    /// are released.
+    /// A range of the clustered index. Only the row of the first key is used, and the locks of
+    /// other rows are released.
     Picked,
     /// The index by group and number, and then the rows.
     Numbers,
@@ -43,7 +43,7 @@ pub(crate) enum Via {
 }
 
 impl Via {
-    /// How the same rows are found if the clustered index is the only one.
+    /// Returns the way to find the same rows with only the clustered index.
     fn by_key(self) -> Self {
         match self {
             Via::Numbers | Via::Group | Via::Covered => Via::Range,
@@ -130,7 +130,7 @@ impl Planner {
         }
     }
 
-    /// The maximum number of keys at the end.
+    /// Returns the maximum number of keys in use at the end.
     pub(crate) fn keys_count(&self) -> u64 {
         (self.plans_count_max / TXNS_PER_GROUP + GROUPS_IN_USE) * GROUP_KEYS
     }

@@ -19,7 +19,7 @@ use support::*;
 const THREADS: u64 = 6;
 const TXNS: u64 = 400;
 const KEYS: u64 = 5;
-/// The number of statements, which take two numbers each.
+/// The number of statements. Each takes two numbers.
 const NUMBERINGS: u64 = 60_000;
 /// The numbers of a row with key k are from k times this value up to (k + 1) times this value.
 const NUMBERS: u64 = 1 << 20;

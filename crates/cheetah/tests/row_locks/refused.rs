@@ -45,8 +45,8 @@ fn a_row_that_is_refused_leaves_its_key_to_others() {
     }
 }
 
-/// A statement that changes the row that it found by one unique key has found no other row by the
-/// preceding keys.
+/// A statement that finds a row by one unique key has found no row by the preceding keys. If ranges
+/// are locked, no other transaction may insert rows with these keys.
 #[test]
 fn keys_that_a_refused_row_has_not_found_stay_away_when_the_row_in_the_way_is_changed() {
     for (level, stay_away) in [(Isolation::ReadCommitted, false), (Isolation::RepeatableRead, true)] {

@@ -33,7 +33,7 @@ fn who_waits_is_told_the_sessions_that_it_waits_for() {
         let told = Arc::clone(&told);
         move |session| told.lock().unwrap().push(session)
     });
-    // The waiter calls this each time after it has reported which transaction it waits for.
+    // The waiter calls this function after each report of the transaction that it waits for.
     let asked = Arc::new(AtomicU64::new(0));
     second.interrupt_when({
         let asked = Arc::clone(&asked);
@@ -50,7 +50,7 @@ fn who_waits_is_told_the_sessions_that_it_waits_for() {
         };
         first.prepare(xid).unwrap();
         drop(first);
-        // It may have been about to report the first transaction.
+        // The waiter may have been about to report the first transaction.
         two_occasions_pass();
         told.lock().unwrap().clear();
         two_occasions_pass();
@@ -217,7 +217,8 @@ fn waits_for_a_row_that_was_given_back() -> bool {
     waits(delete(&mut first, &table, 10, &row(NUMBERS + 1)))
 }
 
-/// Breaks I4 of `table/rows/locker.rs`: whoever changes a row has it locked.
+/// Breaks I4 of `table/rows/locker.rs`: a transaction must hold the lock of each row that it
+/// changes.
 #[test]
 fn a_row_that_a_scan_has_given_back_is_locked_again_by_whoever_changes_it() {
     assert!(waits_for_a_row_that_was_given_back());

@@ -86,7 +86,7 @@ fn copies_of_the_control_file_written_together_are_caught() {
     is_caught("control: write both copies under one barrier");
 }
 
-/// Breaks C9: what CONTROL does not name does not exist.
+/// Breaks C9: a block that CONTROL does not name must not be applied.
 #[test]
 fn an_orphan_block_that_is_applied_is_caught() {
     is_caught("map: apply an orphan block");

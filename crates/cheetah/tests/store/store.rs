@@ -53,7 +53,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Opens, loads, and compares with the history.
+    /// Opens the store, loads it, and compares it with the history.
     pub(crate) fn open(disk: &SimDisk, history: &History) -> Result<Store> {
         let durable = Arc::new(Durable::new(Arc::new(disk.clone()), Arc::new(Health::default())));
         let opened = MapStore::open(durable.clone(), &config(), UUID)?;

@@ -57,7 +57,7 @@ pub fn create(db: &Db, name: &str, foreign_keys: &[ForeignKeyDef]) -> Arc<Table>
     db.create_table_with(&spec(name), &with(foreign_keys)).unwrap()
 }
 
-/// Changes a table so that it has these of its indexes.
+/// Alters a table so that it keeps only these of its indexes.
 pub fn alter(db: &Db, name: &str, indexes: &[usize], constraints: Option<Constraints>) -> Result<()> {
     let table = db.table(name)?;
     let kept =

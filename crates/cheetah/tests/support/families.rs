@@ -48,7 +48,7 @@ pub fn orphans(db: &Db) -> Vec<u64> {
     orphans_for(&mut db.begin(), tables.each_ref())
 }
 
-/// Does something with each child of a parent.
+/// Calls `each` with the key and the row of each child of a parent.
 fn each_child(
     txn: &mut Transaction,
     side: &KeySide,

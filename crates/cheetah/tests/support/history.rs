@@ -26,8 +26,8 @@ pub struct Plan {
     pub steps: u64,
     pub writers: usize,
     pub readers: usize,
-    /// Clustered keys are below this number, which is small, so that keys are reused. There are not
-    /// many more numbers, so that they collide.
+    /// Clustered keys are below this number, which is small, so that keys are reused. The numbers
+    /// of rows are below twice this number, so that they collide.
     pub keys: u64,
     /// Whether the first reader stays open until the database is closed.
     pub keeps_first: bool,
@@ -278,8 +278,8 @@ impl History {
         Ok(!taken)
     }
 
-    /// Returns whether an operation met the lock of another writer, and checks that there is such a
-    /// lock.
+    /// Returns whether an operation failed because of the lock of another writer, and checks that
+    /// such a lock exists.
     fn is_refused_for_a_lock(&self, writer: &Session, table_no: usize, done: &Result<()>) -> bool {
         let is_refused = matches!(done, Err(Error::LockTimeout | Error::Deadlock));
         let locks = |session: &Session| session.txn.id().is_some();

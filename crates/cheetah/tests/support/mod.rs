@@ -228,7 +228,7 @@ pub fn add_entries_of(stored: &[u8], entries: &mut Vec<ExpectedEntry>) {
     entries.extend(parts.map(|((key, payload), index_no)| ExpectedEntry { index_no, key, payload }));
 }
 
-/// How long a thread of a test waits for another one.
+/// The maximum time that a thread of a test waits for another thread.
 const UNTIL_MAX: Duration = Duration::from_secs(60);
 
 /// Waits until a condition holds; fails after a timeout.

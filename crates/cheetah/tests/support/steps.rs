@@ -1,5 +1,5 @@
-//! A database and its model, which advance step by step. After a power cut the database is as
-//! before the current step, or as after it.
+//! A database and its model, which advance step by step. After a power cut the database is in the
+//! state before the current step or in the state after it.
 
 use super::open;
 use cheetah::testing::db::Db;

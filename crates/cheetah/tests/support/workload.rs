@@ -179,7 +179,7 @@ impl<'d> Workload<'d> {
         self.disk.acknowledge(self.acknowledged);
     }
 
-    /// Why the engine has stopped, if it has.
+    /// Returns the reason why the engine has stopped, if it has stopped.
     pub fn stopped(&self) -> Option<String> {
         self.db.stopped()
     }
@@ -289,7 +289,7 @@ impl<'d> Workload<'d> {
             session.prepared = Some(self.promises);
             self.acknowledge_if_synced();
         } else {
-            // Nothing of it is in the log, so there is no version to acknowledge.
+            // The log has no record of the transaction, so there is no version to acknowledge.
             self.versions.pop();
         }
         Ok(())
@@ -305,7 +305,7 @@ impl<'d> Workload<'d> {
                 self.acknowledge_if_synced();
             }
             1 => {
-                // No sync is made for it: the coordinator repeats the commit.
+                // The commit is not synced: the coordinator repeats it.
                 self.announce_end(no, true);
                 session.txn.commit_ordered();
                 session.txn.commit()?;

@@ -434,7 +434,7 @@ fn a_snapshot_that_is_opened_while_a_row_goes_sees_none() {
     world.end(vec![old], &last);
 }
 
-/// The pages of the rows and their large values.
+/// The number of pages of the rows and their large values.
 fn pages(world: &World) -> u64 {
     world.table.stats().unwrap()[0].pages
 }
@@ -480,7 +480,7 @@ fn what_is_redone_finds_the_marks_that_had_gone() {
     let old = world.snapshot();
     world.come_and_go(KEY, 1);
     world.come_and_go(KEY + 1, 1);
-    // The epoch has the marks; in the first run, the operations that follow do not find them.
+    // The epoch has the marks. They are purged before the next operations, but redo finds them.
     world.db.checkpoint().unwrap();
     world.rest();
     assert_eq!(world.records(), [ROWS as usize; 2]);
@@ -494,8 +494,8 @@ fn what_is_redone_finds_the_marks_that_had_gone() {
     world.end(vec![old, loser], &with(first_rows(), [(KEY, 2), (0, 7)]));
 }
 
-/// A transaction under snapshot isolation inserts a row whose key another row had for a while after
-/// its snapshot.
+/// A transaction under snapshot isolation inserts a row. After its snapshot, another row had the
+/// same key for a while.
 fn insert_where_a_row_has_been() -> Result<()> {
     let world = World::new();
     let _old = world.snapshot();
@@ -505,7 +505,7 @@ fn insert_where_a_row_has_been() -> Result<()> {
     watches.take_snapshot().unwrap();
     world.come_and_go(KEY + 1, 1);
     world.rest();
-    // Transactions that had ended before its snapshot do not concern it.
+    // Records of transactions that ended before the snapshot need not be kept for it.
     assert!(world.records()[0] <= ROWS as usize + 1);
     world.insert(&mut watches, KEY + 1, 2)
 }
@@ -578,7 +578,7 @@ fn change_to_and_fro(seed: u64) {
     world.end(snapshots, &rows);
 }
 
-/// Breaks B8: changes are absolute.
+/// Breaks B8: changes must be absolute and applied in order.
 #[test]
 fn no_mark_outlives_purge_in_a_table_larger_than_memory() {
     (0..2).for_each(change_to_and_fro);

@@ -1,4 +1,4 @@
-//! The moment when the log begins to be encrypted.
+//! Tests the moment when the log begins to be encrypted.
 
 use super::rollback::World;
 use crate::base::planted::plant;

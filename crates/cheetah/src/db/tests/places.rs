@@ -1,4 +1,4 @@
-//! A load that has replaced a table, and whose commit is not published yet.
+//! Tests a load that has replaced a table and whose commit is not published yet.
 
 use super::rollback::World;
 use crate::base::planted::plant;
@@ -7,8 +7,8 @@ use crate::txn::TableMode;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// Returns whether the lock of the table is granted before the commit is published, which is at
-/// most `wait` after the request: `[with waiting, without waiting]`.
+/// Returns whether the lock of the table is granted before the commit is published: `[with waiting,
+/// without waiting]`. The commit is published at most `wait` after the request.
 fn is_given_early(wait: Duration) -> [bool; 2] {
     let world = World::new();
     let spec = TableSpec { name: "loaded".into(), ..World::spec() };

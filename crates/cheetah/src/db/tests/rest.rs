@@ -53,7 +53,7 @@ fn a_missed_sign_is_noticed() {
     assert!(rest.pause(10 * SECOND_NS, 0, TURN) > IDLE);
 }
 
-/// A thread that sleeps until its turn is woken by a call.
+/// A call wakes a thread that sleeps until its next turn.
 #[test]
 fn a_call_wakes_who_rests() {
     let rest = Rest::default();

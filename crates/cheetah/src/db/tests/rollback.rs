@@ -1,5 +1,5 @@
 //! Tests of rollbacks left to the background: the caller continues at once, no transaction sees or
-//! changes half rolled back rows, and a crash in the middle does no harm.
+//! changes rows that are half rolled back, and a crash in the middle does no harm.
 
 use crate::base::planted::plant;
 use crate::base::{Config, Error, Result, Xid};
@@ -12,8 +12,9 @@ use cheetah_io::sim::{CrashPolicy, SimClock, SimDisk};
 use std::ops::Bound::Unbounded;
 use std::sync::Arc;
 
-/// The number of committed rows, and of rows that a long transaction adds.
+/// The number of committed rows.
 const ROWS: u64 = 400;
+/// The number of rows that a long transaction adds.
 const MORE: u64 = 2500;
 
 pub(in crate::db) struct World {
@@ -94,7 +95,7 @@ impl World {
         status(&self.db, name)
     }
 
-    /// Whether consistent reads see the committed rows and nothing else.
+    /// Returns whether consistent reads see the committed rows and nothing else.
     fn sees_what_was_committed(&self) -> bool {
         is_as_committed(&self.db, &self.table)
     }
@@ -107,8 +108,8 @@ impl World {
         matches!(changed, Err(Error::LockTimeout))
     }
 
-    /// Whether no other transaction can lock the table. Rows are locked by their versions in
-    /// addition.
+    /// Returns whether no other transaction can lock the table. In addition, rows are locked by
+    /// their versions.
     fn keeps_table(&self) -> bool {
         let mut other = self.db.begin();
         other.set_lock_wait(0);
@@ -276,7 +277,7 @@ fn what_a_long_transaction_has_scanned_is_free_before_its_rollback_is_done() {
     world.finish(|_| ());
 }
 
-/// As after a restart, rows to be rolled back are locked by their versions, and no other row is.
+/// Rows to be rolled back are locked by their versions, like after a restart. Other rows are free.
 #[test]
 fn a_table_that_was_locked_as_a_whole_is_free_but_for_its_changed_rows_before_the_rollback_is_done() {
     let world = World::new();
@@ -314,7 +315,7 @@ fn a_rollback_that_is_left_without_its_locks_is_caught() {
     assert!(bug.reached_count() > 0 && !world.keeps_table());
 }
 
-/// Breaks S7: the tables of transactions that startup found open are locked again.
+/// Breaks S7: startup must lock the tables of the transactions that it finds open.
 #[test]
 fn an_early_startup_without_the_locks_is_caught() {
     let world = World::new();

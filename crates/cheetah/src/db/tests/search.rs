@@ -4,7 +4,7 @@ use super::rollback::{row_of, World};
 use crate::db::*;
 use crate::table::OldEntry;
 
-/// The number of searches from the root during `operation`, the only one of its statement.
+/// Returns the number of searches from the root during `operation`, a statement of its own.
 fn searches(world: &World, operation: impl FnOnce(&mut Transaction)) -> u64 {
     let mut txn = world.db.begin();
     let before = world.table.clustered().descents();

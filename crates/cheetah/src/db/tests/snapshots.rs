@@ -1,4 +1,4 @@
-//! A waiting snapshot, when pins are abandoned because the disk is full.
+//! Tests a waiting snapshot when pins are abandoned because the disk is full.
 
 use super::rollback::World;
 use crate::base::planted::plant;
@@ -68,7 +68,7 @@ fn z8_whoever_asks_for_what_was_given_up_is_told() {
     assert!(bug.reached_count() > 0);
 }
 
-/// After the one refusal, another snapshot can be pinned.
+/// After one refusal, another snapshot can be pinned.
 #[test]
 fn a_snapshot_that_is_told_of_once_is_not_told_of_again() {
     let world = World::new();

@@ -17,7 +17,8 @@ fn commit_between_epoch_switch_and_write() -> bool {
     let core = &world.db.0.core;
     let mut txn = world.db.begin();
     world.update(&mut txn, 7, 2).unwrap();
-    // So that the checkpoint, which makes the log durable up to the epoch switch, need not sync.
+    // Sync now: then the checkpoint, which makes the log durable up to the epoch switch, need not
+    // sync.
     core.journal.sync(core.journal.end()).unwrap();
     world.db.set_flush_log_at_commit(0);
     let mut txn = Some(txn);
@@ -58,7 +59,7 @@ fn look_at_a_copy_of_what_was_rolled_back() -> Result<Vec<u8>> {
     let (flags, version, payload) = world.table.clustered().get(&key, copy).unwrap().unwrap();
     assert_eq!(payload, row_of(7, 2));
     txn.rollback().unwrap();
-    // So that the undo log continues in other pages.
+    // Append more undo records, so that the undo log continues in other pages.
     for number in 3..6 {
         (0..100).for_each(|key| world.update(&mut txn, key, number).unwrap());
         txn.commit().unwrap();

@@ -1,4 +1,4 @@
-//! Latencies and stalls, as an open database reports them.
+//! Tests the latencies and stalls that an open database reports.
 
 use crate::base::stages::Stage;
 use crate::base::{Config, Error};

@@ -45,7 +45,7 @@ fn the_reserve_is_a_part_of_a_small_disk_and_some_segments_of_a_large_one() {
     check(32 * KIB, 4 * KIB, u64::MAX, RESERVE);
 }
 
-/// The least that must be left for each part of the reserve.
+/// The minimum KiB that must be left for work that leaves this part of the reserve.
 fn least_left(reserve: Reserve) -> u64 {
     let may = |left: u64| space(&SimDisk::new(), left).check(0, 0, reserve).is_ok();
     let kib = (0..).find(|kib| may(kib * 4 * KIB));
@@ -173,7 +173,7 @@ fn o4_a_disk_that_refuses_what_it_has_is_believed_when_the_reserve_could_be_allo
     let disk = SimDisk::new();
     let space = space(&disk, 100 * MIB);
     space.check(0, 0, Reserve::Whole).unwrap();
-    // Like a quota.
+    // The fault works like a quota.
     let full = || Effect::Fail(ErrorKind::StorageFull);
     disk.inject(Fault::on(Op::Allocate).effect(full()).after(2).forever());
     space.was_refused(64 * KIB);

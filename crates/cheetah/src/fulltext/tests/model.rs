@@ -140,7 +140,7 @@ impl Maker<'_> {
     }
 }
 
-/// What is known of a word: the number of postings read, and its frequency in each row.
+/// The facts about a word: the number of postings read, and its frequency in each row.
 #[derive(Default)]
 struct Known {
     postings: u64,
@@ -364,7 +364,7 @@ impl Model {
                 words.iter().enumerate().filter(is_token).map(|(place, _)| place as u64).collect::<Vec<_>>()
             };
             let places = tokens.iter().map(places).collect::<Vec<_>>();
-            // From each word on, all tokens are searched for in the window.
+            // The window may begin at any word. All tokens must be in it.
             (0..words.len() as u64).any(|from| {
                 let is_near = |place: &u64| (from..from + distance).contains(place);
                 places.iter().all(|places| places.iter().any(is_near))

@@ -88,7 +88,7 @@ fn reads_after(count: u64, damage: impl FnOnce(&SimDisk, &ListedFile)) -> bool {
     }
 }
 
-/// A number of records whose file is longer than its parity.
+/// The number of records of a file that is longer than its parity.
 const MANY: u64 = 60_000;
 
 /// A file of records that cannot be compressed; the last record of a block is as long as the room
@@ -152,7 +152,7 @@ fn f3_damage_within_the_reach_of_parity_is_mended() {
     }
 }
 
-/// Breaks V8: the parity of a file follows its listed bytes.
+/// Breaks V8: the parity of a file must follow its listed bytes.
 #[test]
 fn f3_what_parity_cannot_mend_is_an_error() {
     let path = path_of(Epoch(7));
@@ -168,7 +168,7 @@ fn f3_what_parity_cannot_mend_is_an_error() {
         disk.flip(&path, listed.bytes - 1, 3).unwrap();
     }));
     assert!(!reads_after(1000, |disk, listed| {
-        // A file of an older version.
+        // The file of an older version has no parity.
         let file = disk.contents(&path).unwrap();
         disk.put(&path, &file[..listed.bytes as usize]).unwrap();
         disk.flip(&path, 70, 3).unwrap();

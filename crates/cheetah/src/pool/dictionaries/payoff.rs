@@ -96,7 +96,7 @@ mod tests {
     fn a_dictionary_pays_from_five_percent_and_twice_its_own_size_on() {
         let outcome = |after, own| Payoff { before: 1000, after, pages: 10, own };
         let pays = |after, own, pages| outcome(after, own).pays(pages, Compression::default());
-        // 50 bytes of 10 pages: 500 of 100.
+        // 50 bytes saved on 10 pages are 500 bytes on 100 pages.
         assert!(pays(950, 250, 100));
         assert!(!pays(951, 1, 100));
         assert!(!pays(950, 251, 100) && pays(950, 251, 101));

@@ -123,7 +123,7 @@ fn a_tree_of_pages_that_are_alike_gets_a_dictionary_that_outlives_a_crash() {
         let made = dictionary_pages(&db);
         assert_eq!(made.len(), usize::from(with));
         made.iter().for_each(|page| db.pool.check_dictionary(TREE, *page).unwrap());
-        // The first page that is written requests it; from then on it is used again.
+        // The first page that is written requests the dictionary. Later pages use it again.
         add(&db, TREE, &text(7, content_capacity(512)));
         checkpoint(&db);
         while db.pool.dictionary_due().unwrap() != DictionaryDue::Nothing {}
@@ -297,7 +297,7 @@ fn trials_of_a_tree_at_the_same_time_make_one_dictionary() {
     assert_eq!(dictionary_pages(&db).len(), 1);
 }
 
-/// A thread in passing does not wait, and the trial stays due.
+/// A thread that would make the trial in passing does not wait, and the trial stays due.
 #[test]
 fn a_trial_that_is_due_is_put_off_while_others_make_one() {
     let db = database();
@@ -347,7 +347,7 @@ fn pages_of_a_load_are_written_with_the_first_dictionary() {
     let written = || db.pool.counters.writes.get() + db.pool.counters.blob_writes.get();
     for step in 0..3 {
         assert_eq!(db.pool.clean_step(step, 0, 2000).unwrap(), 0);
-        // From the second round on another thread is making the trial.
+        // From the second round on, another thread seems to be making the trial.
         db.pool.trees.get(TREE).put_trial_off(PAGES + 64);
     }
     assert!(db.pool.trial(TREE).run().unwrap());
@@ -458,8 +458,8 @@ fn the_trees_that_a_database_has_for_itself_are_not_tried() {
     assert_eq!(db.pool.dictionary_due().unwrap(), DictionaryDue::Nothing);
 }
 
-/// On a full disk no dictionary is made, and threads in passing get no error. With space one is
-/// made.
+/// On a full disk no dictionary is made, and threads that try in passing get no error. Once the
+/// disk has space, a dictionary is made.
 #[test]
 fn an_error_of_a_trial_is_told_and_not_passed_on() {
     let db = database();
@@ -507,8 +507,8 @@ fn the_next_dictionary_is_tried_when_the_tree_has_grown_and_must_be_better() {
     assert_eq!(dictionary_pages(&db).len(), 2);
 }
 
-/// D1: pages of g are written while g+1 already has a dictionary. An image that names it cannot be
-/// read after a crash to g.
+/// D1: pages of epoch g are written while g+1 already has a dictionary. An image that names this
+/// dictionary cannot be read after a crash to g.
 fn dictionary_between_epoch_switch_and_write() -> Result<(), Error> {
     // All pages stay in memory until the checkpoint writes them.
     let db = Database::new(&Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() });
@@ -573,7 +573,7 @@ fn a_tree_that_goes_while_its_epoch_is_written_can_be_read_in_it() {
     dictionary_pages(&db).iter().chain(&pids).for_each(|pid| db.free(*pid));
     db.pool.forget_tree(TREE);
     checkpoint.commit(&db.map, &state).unwrap();
-    // Other trees reuse the numbers, but not before the next epoch.
+    // Other trees reuse the page IDs, but not before the next epoch.
     add_all(&db, OTHER, text);
     let db = after_power_cut(db);
     assert_eq!(dictionary_pages(&db).len(), 1);
@@ -581,8 +581,8 @@ fn a_tree_that_goes_while_its_epoch_is_written_can_be_read_in_it() {
     assert_texts(&db, &pids);
 }
 
-/// ALTER gives the table another density, none, and one again: old pages stay readable, and new
-/// pages have the new density.
+/// ALTER gives the table other codecs and levels, once without compression. Old pages stay
+/// readable, and new pages have the new density.
 #[test]
 fn a_dictionary_serves_whatever_density_its_tree_gets() {
     let db = Database::new(&Config { buffer_pool_bytes: 128 << 20, ..Config::tiny() });

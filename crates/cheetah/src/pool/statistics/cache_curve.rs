@@ -439,7 +439,8 @@ mod tests {
             next.set((next.get() + 1) % 1000);
             PageId(1 + next.get())
         });
-        // 600 and fewer miss all, 1200 and more nothing; near 1000 the sample is not precise.
+        // A cache of up to 600 pages misses every page, and one of 1200 pages or more misses none.
+        // Near 1000 the sample is imprecise.
         for (no, (foretold, counted)) in pages.into_iter().enumerate().filter(|(no, _)| *no < 5 || *no > 6) {
             assert!((foretold - counted).abs() < 100_000.0, "{} %: {foretold}, {counted}", PERCENTS[no]);
         }

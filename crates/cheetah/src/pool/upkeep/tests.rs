@@ -86,7 +86,7 @@ fn no_more_is_read_than_is_asked_for() {
     assert!((2000..3100).contains(&bytes(&db)), "{} bytes in two seconds", bytes(&db));
 }
 
-/// Returns whether damage is reported of an image that was replaced while it was read.
+/// Returns whether the scrubber reports damage of an image that was replaced while it was read.
 fn told_of_a_replaced_image() -> bool {
     let (db, pids) = with_pages(1);
     let image = db.pool.newest_image(pids[0]).unwrap();
@@ -103,7 +103,7 @@ fn told_of_a_replaced_image() -> bool {
     })
 }
 
-/// Breaks I5 of `pool/upkeep/mod.rs`: an image that was replaced during the read does not count as
+/// Breaks I5 of `pool/upkeep/mod.rs`: an image that was replaced during the read must not count as
 /// damaged.
 #[test]
 fn what_is_replaced_meanwhile_is_not_damaged() {

@@ -1,4 +1,4 @@
-//! Pending changes: tests of their rules, also with planted bugs.
+//! Tests of the rules of pending changes, including planted bugs.
 
 use super::disk;
 use super::fixture::{enter, put, Fixture, Keys, Model};
@@ -40,19 +40,19 @@ fn b6_an_image_that_moves_under_entries_of_an_ended_epoch_is_found() {
     assert!(is_wrong_on_disk("buffering: move an image under entries of an ended epoch"));
 }
 
-/// Breaks B14: an image of epoch g has the changes of epoch g.
+/// Breaks B14: an image of epoch g must have the changes of epoch g.
 #[test]
 fn b4_entries_of_an_ended_epoch_left_to_the_next_are_found() {
     assert!(is_wrong_on_disk("buffering: leave to the next epoch what waits for the ended one"));
 }
 
-/// Breaks B18: a lookup without the leaf searches the pending changes of the leaf first.
+/// Breaks B18: a lookup without the leaf must search the pending changes of the leaf first.
 #[test]
 fn a_look_past_what_waits_is_found() {
     assert!(is_wrong_on_disk("buffering: look past what waits"));
 }
 
-/// Breaks B1: a leaf that gets a frame has all its pending changes.
+/// Breaks B1: a leaf that gets a frame must have all its pending changes.
 #[test]
 fn a_removal_that_is_forgotten_is_found() {
     assert!(is_wrong_on_disk("buffering: forget a removal"));

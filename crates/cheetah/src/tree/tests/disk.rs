@@ -73,7 +73,7 @@ pub(super) fn run(keys: Keys, seed: u64) {
     }
 }
 
-/// Only leaves that ascending keys have filled do not change any more.
+/// Only leaves that ascending keys have filled do not change again, so only they are written early.
 #[test]
 fn leaves_that_are_left_full_are_written_early_where_a_checkpoint_is_to_come() {
     let written = |early: bool, key_of: fn(u64) -> u64| {

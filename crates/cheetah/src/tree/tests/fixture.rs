@@ -63,7 +63,7 @@ impl Fixture {
         Self::empty(Leaves::in_memory(&Config::tiny()))
     }
 
-    /// An empty tree in that pool.
+    /// An empty tree in the pool of `leaves`.
     pub(super) fn empty(leaves: Leaves) -> Self {
         let pool = Arc::clone(leaves.pool());
         let tree = {
@@ -235,7 +235,7 @@ impl Fixture {
         assert_eq!(report.pages, self.pool.tree_bytes(self.tree.def().id).pages, "no page is lost");
     }
 
-    /// A key of the model, or sometimes a random key of that shape.
+    /// A key of the model, or sometimes a random key of shape `keys`.
     pub(super) fn some_key(&self, keys: Keys, rng: &mut Rng) -> Vec<u8> {
         let drawn = keys.draw(rng);
         if rng.below(4) == 0 {

@@ -74,7 +74,7 @@ fn points_are_found_wherever_their_leaves_are() {
     }
 }
 
-/// Breaks I2 of `tree/look.rs`: a record of an image is used only if the page has no frame.
+/// Breaks I2 of `tree/look.rs`: a record of an image may be used only if the page has no frame.
 #[test]
 fn looking_into_images_of_pages_in_memory_is_found() {
     let _bug = plant("pool: look into the image of a page in memory");

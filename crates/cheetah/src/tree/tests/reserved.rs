@@ -1,5 +1,5 @@
-//! Tests of reservations for changes of cold leaves, concurrently with readers, folds and other
-//! writers, also with planted bugs.
+//! Tests, including planted bugs, of reservations for changes of cold leaves, concurrently with
+//! readers, folds and other writers.
 
 use super::fixture::Fixture;
 use super::unloaded::{larger_than_memory, scattered, status};
@@ -20,8 +20,8 @@ fn behind(number: u64, last: u8) -> Vec<u8> {
     [&scattered(number)[..], &[last]].concat()
 }
 
-/// A path with a ticket for a new record of `key`, and the leaf; `None` if there is no ticket, for
-/// example since the leaf is in memory.
+/// A path with a ticket for a new record of `key`, and the leaf. `None` if there is no ticket, for
+/// example because the leaf is in memory.
 fn ticket(fixture: &Fixture, key: &[u8]) -> Option<(Path, PageId)> {
     let mut path = Path::default();
     let is_cold = fixture.tree.leave_cold(key, Expect::New, Some(&RECORD), &mut path).unwrap();
@@ -92,7 +92,7 @@ fn goes_on_after_a_reservation() -> bool {
         while !db.pool.page_entry(pid).is_wanted() {
             std::thread::yield_now();
         }
-        // The reader sleeps by then.
+        // Give the reader time to fall asleep.
         std::thread::sleep(Duration::from_millis(50));
         fixture.tree.release_reserved(&mut path);
         drop(mtr);

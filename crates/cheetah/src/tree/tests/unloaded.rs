@@ -1,5 +1,5 @@
-//! Tests of work with leaves that stay out of memory: its costs in reads, memory and disk, also
-//! with planted bugs.
+//! Tests, including planted bugs, of work with leaves that stay out of memory: its costs in reads,
+//! memory and disk.
 
 use super::buffered::{after_power_cut, is_wrong_on_disk, waiting_pages, with_waiting_entries};
 use super::fixture::{enter, Fixture};
@@ -23,19 +23,20 @@ pub(super) fn status(db: &Database, name: &str) -> u64 {
     all.collect::<BTreeMap<_, _>>()[name]
 }
 
-/// Breaks L4 of `pool/reading/mod.rs`: no image is read under a latch.
+/// Breaks L4 of `pool/reading/mod.rs`: no image may be read under a latch.
 #[test]
 fn a_page_that_is_read_under_a_latch_is_found() {
     assert!(is_wrong_on_disk("tree: read a leaf under its parent's latch"));
 }
 
-/// Breaks F6 of `pool/frames/mod.rs`: locks of page-table entries are taken after latches.
+/// Breaks F6 of `pool/frames/mod.rs`: no thread may wait for a latch under the lock of a page table
+/// entry.
 #[test]
 fn a_latch_that_is_waited_for_under_the_lock_of_an_entry_is_found() {
     assert!(is_wrong_on_disk("pool: wait for a latch under the lock of an entry"));
 }
 
-/// Breaks E3 of `pool/mtr/mod.rs`: every byte counted as dirty belongs to a dirty page.
+/// Breaks E3 of `pool/mtr/mod.rs`: every byte counted as dirty must belong to a dirty page.
 #[test]
 fn bytes_that_stay_counted_when_their_page_is_written_are_found() {
     assert!(is_wrong_on_disk("pool: keep the bytes of a page that is written"));
@@ -46,14 +47,14 @@ fn b8_the_first_of_several_changes_of_a_key_taken_for_the_last_is_found() {
     assert!(is_wrong_on_disk("buffering: find the first change of a key"));
 }
 
-/// Breaks B8: a change's own bits are not flags of its record.
+/// Breaks B8: a change's own bits must not become flags of its record.
 #[test]
 fn bits_of_a_change_taken_for_those_of_its_record_are_found() {
     assert!(is_wrong_on_disk("buffering: take a change's own bits for the record's"));
 }
 
-/// Returns whether a cursor gets past empty leaves in the middle of a tree that were not merged.
-/// All keys have a common prefix, like the entries of one unique key.
+/// Returns whether a cursor passes unmerged empty leaves in the middle of a tree. All keys have a
+/// common prefix, like the entries of one unique key.
 fn finds_what_is_behind_empty_leaves() -> bool {
     let mut fixture = Fixture::tiny();
     let key = |number: u64| [b"unique", &number.to_be_bytes()[..]].concat();
@@ -161,8 +162,8 @@ fn what_waits_for_a_page_takes_little_more_than_a_cell() {
 }
 
 /// Makes 200 changes all over a tree of full leaves. Half of them keep the length of a record or
-/// remove it, and the others need room that the leaves lack. Returns how many of each half become
-/// pending.
+/// remove it, and the other half need space that the leaves lack. Returns the number of changes of
+/// each half that become pending.
 fn waiting_for_full_leaves() -> [u64; 2] {
     // Ascending keys leave full leaves if their common prefix is short.
     let key_of = |number: u64| (number * (u64::MAX / MANY_KEYS)).to_be_bytes();
@@ -192,7 +193,7 @@ fn b3_what_needs_no_room_waits_for_full_leaves() {
 }
 
 /// Makes an entry after the cursor pending for a leaf that the cursor has copied without a frame.
-/// Returns how often the cursor misses the entry, and the number of tries.
+/// Returns the number of times that the cursor misses the entry, and the number of tries.
 fn entries_that_a_cursor_misses() -> (u64, u64) {
     let (db, mut fixture) = larger_than_memory(scattered);
     let counts = || (status(&db, "pool_looks"), status(&db, "pool_buffered_entries"));
@@ -213,8 +214,8 @@ fn entries_that_a_cursor_misses() -> (u64, u64) {
     (missed, cases)
 }
 
-/// Breaks I1 of `tree/cursor.rs`: the copy of a leaf without a frame is outdated once more changes
-/// are pending for the leaf.
+/// Breaks I1 of `tree/cursor.rs`: the copy of a leaf without a frame must be outdated once more
+/// changes are pending for the leaf.
 #[test]
 fn a_copy_of_a_leaf_is_outdated_when_more_waits_for_it() {
     let (missed, cases) = entries_that_a_cursor_misses();
@@ -293,8 +294,8 @@ fn b12_a_checkpoint_commits_on_a_full_disk_whatever_waits() {
     assert!(matches!(done, Err(Error::DiskFull(_))) && bug.reached_count() > 0, "{waiting}: {done:?}");
 }
 
-/// A lookup of a key without a record needs no frame: the image of the leaf answers, also if the
-/// removal of the record is pending.
+/// A lookup of a key without a record needs no frame: the image of the leaf answers, even if the
+/// removal of the record is only pending.
 #[test]
 fn an_image_answers_for_keys_that_do_not_exist() {
     let (db, mut fixture) = larger_than_memory(scattered);

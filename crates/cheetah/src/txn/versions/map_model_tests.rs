@@ -108,8 +108,8 @@ fn the_model_finds_a_number_that_is_given_out_too_early() {
     assert!(finds("versions: give numbers out before all shards show them", start_beside_each_other));
 }
 
-/// A transaction is rolled back, and its chunk is about to be dropped, while a snapshot is opened
-/// and looks it up.
+/// A transaction is rolled back, and its chunk is about to be dropped, while a thread opens a
+/// snapshot and looks the transaction up.
 fn ask_beside_an_end() {
     let world = World::new();
     world.map.extend_to(2);
@@ -119,7 +119,7 @@ fn ask_beside_an_end() {
         shards::use_shard(1);
         let stamp = register(&reads.published, &reads.slot);
         let state = reads.map.state(TxnId(1));
-        // A snapshot that sees the end does not meet records that were rolled back before it.
+        // A snapshot that sees the end finds no records that were rolled back before it.
         assert!(
             stamp >= 1 || state == State::Active || state == State::Aborted(1),
             "H8: {state:?} at {stamp}"

@@ -253,7 +253,7 @@ fn h7_a_snapshot_that_does_not_look_again_is_caught() {
     assert!(bug.reached_count() > 0 && stamp < horizon);
 }
 
-/// H8: a reader has a copy of a leaf with a version of a transaction that was rolled back since,
+/// H8: a reader has a copy of a leaf with a version of a transaction that was rolled back later,
 /// and many transactions have ended after it. Returns the state of that transaction, and whether
 /// the reader sees it or takes it for ended.
 fn h8() -> (State, bool) {
@@ -336,7 +336,7 @@ fn old_snapshots(readers_count: u64) -> Result<usize, String> {
     for (stamp, reader) in &readers {
         for (txn, outcome, end) in ends.iter().filter(|_| rng.below(50) == 0) {
             let decided = end <= stamp;
-            // A snapshot does not meet records that were rolled back before it.
+            // A snapshot finds no records that were rolled back before it was opened.
             let sees = decided && *outcome == Committed;
             let is_right = reader.is_decided(*txn, None) == decided
                 && (reader.sees(*txn, None) == sees || decided && *outcome == Aborted);
@@ -365,8 +365,8 @@ fn ends_that_are_merged_across_a_snapshot_are_caught() {
     assert!(bug.reached_count() > 0 && found.is_err(), "{found:?}");
 }
 
-/// A horizon in the middle of a chunk's ends is returned, and the snapshot there is closed before
-/// the map is swept. Returns whether every snapshot sees the chunk's first transaction, at a
+/// The horizon is in the middle of a chunk's ends, and the snapshot that held it there is closed
+/// before the map is swept. Returns whether every snapshot sees the chunk's first transaction at a
 /// horizon before its end, at that middle horizon, and at one after all ends. Stamps equal the IDs
 /// of their transactions.
 fn seen_at_a_horizon_within_a_chunk() -> [bool; 3] {
@@ -386,7 +386,7 @@ fn seen_at_a_horizon_within_a_chunk() -> [bool; 3] {
     [first - 1, middle, last].map(|horizon| map.is_committed_for_all(TxnId(first), horizon))
 }
 
-/// Breaks C10: a rollback does not restore a mark that purge has passed.
+/// Breaks C10: a rollback must not restore a mark that purge has passed.
 #[test]
 fn a_horizon_that_was_told_counts_in_a_chunk_whose_ends_are_alike() {
     assert_eq!(seen_at_a_horizon_within_a_chunk(), [false, true, true]);
@@ -408,7 +408,7 @@ fn everybody_sees_what_was_committed_by_a_horizon_and_what_is_frozen() {
     assert!([undone, late].iter().all(|&txn| versions.is_committed_for_all(txn, horizon)));
 }
 
-/// What the threads did: the ends in the order of their stamps.
+/// The results of the writing threads: the ends in the order of their stamps.
 #[derive(Default)]
 struct Oracle {
     ends: Mutex<Vec<(TxnId, Outcome)>>,
@@ -422,8 +422,8 @@ const HAMMERED_CHECKS: u64 = 20_000;
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 impl Oracle {
-    /// Makes the writing threads wait for the reading threads: neither kind may be done before the
-    /// other has begun.
+    /// Makes a writing thread wait until the reading threads have made enough checks, so that both
+    /// kinds of threads run at the same time.
     fn wait_for_looks(&self, next: TxnId) {
         let deadline = Instant::now() + WAIT_MAX;
         let due = next.0.min(HAMMERED_TXNS) * HAMMERED_CHECKS / HAMMERED_TXNS;
@@ -477,7 +477,7 @@ fn look(versions: &Versions, oracle: &Oracle, seed: u64) {
         assert_eq!(ended.len() as u64, stamp, "M1");
         for txn in txns.iter().chain(&txns) {
             let end = ended.iter().rev().find(|end| end.0 == *txn).map(|end| end.1);
-            // A snapshot does not meet records that were rolled back before it.
+            // A snapshot finds no records that were rolled back before it was opened.
             if end != Some(Aborted) {
                 assert_eq!(reader.sees(*txn, None), end == Some(Committed), "{txn} at {stamp}");
             }

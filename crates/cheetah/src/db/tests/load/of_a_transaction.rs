@@ -82,7 +82,7 @@ fn a_load_of_a_transaction_is_rolled_back_with_it() {
     load_rows(&mut txn, &table, &rows(2000, mixed)).unwrap();
     txn.rollback().unwrap();
     assert_eq!(db.table_names(), ["t"]);
-    // The same for a load that does not end, or that fails.
+    // A load that does not end, or that fails, is rolled back in the same way.
     let mut to = txn.begin_load_to_commit(&table).unwrap().unwrap();
     rows(2000, ascending).iter().for_each(|(key, row)| load(&mut txn, &mut to, *key, row).unwrap());
     assert_eq!(db.table_names().len(), 2);
@@ -158,7 +158,7 @@ fn a_load_of_a_transaction_inserts_where_others_are() {
     assert_eq!(status(&db, "loads"), 0);
     let table = db.table("w").unwrap();
     assert!(db.begin().begin_load_to_commit(&table).unwrap().is_none());
-    // The other way round: the table is dropped before its load is committed.
+    // In reverse order: the table is dropped before its load is committed.
     let table = db.truncate_table("w").unwrap();
     let mut txn = db.begin();
     load_rows(&mut txn, &table, &rows(900, ascending)).unwrap();
@@ -174,7 +174,7 @@ fn numbers_taken_from_a_table_that_has_moved_are_not_given_again() {
     let mut txn = db.begin();
     load_rows(&mut txn, &table, &rows(900, ascending)).unwrap();
     txn.commit().unwrap();
-    // Simulates counters not carried over yet, from which others took numbers until a moment ago.
+    // Simulates counters that were not carried over yet, and from which others just took numbers.
     let newest = db.table("t").unwrap();
     newest.set_auto_increment(1);
     let stale = u64::from_be_bytes(table.next_hidden_key());
@@ -239,7 +239,7 @@ fn a_load_that_has_not_ended_well_is_not_committed() {
             }
             assert!(is_empty(&db) && db.table_names() == ["t"]);
             drop(to);
-            // The table is no longer untouched.
+            // The table is no longer untouched, so the next load needs a new one.
             table = db.truncate_table("t").unwrap();
         }
     }
@@ -272,7 +272,7 @@ fn the_rows_of_a_load_count_in_a_deadlock() {
             let mut row = Vec::new();
             txn.get(&other_table, &1u64.to_be_bytes(), Read::Shared, &mut row).map(drop)
         });
-        // Whichever of the two waits first, the one with less work is the victim.
+        // The transaction with less work is the victim, whichever waits first.
         let other_gets = with_row(5, &Row::new(5, 5), |row| other.insert(&t, row));
         if other_gets.is_err() {
             other.rollback().unwrap();
@@ -425,7 +425,7 @@ fn numbers_of_a_statement_that_has_waited_for_a_load_follow_each_other() {
         txn.commit().unwrap();
         waits.join().unwrap().unwrap();
     });
-    // The counter that the statement has locked is the one that others use.
+    // Other transactions use the counter that the statement has locked.
     for handle in [&table, &db.table("t").unwrap()] {
         let taken = other.reserve_numbers(handle, &numbers, false);
         assert!(matches!(taken, Err(Error::LockTimeout)), "{taken:?}");

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// A dictionary's page with other content than its images expect: zstd might decode it to
-/// something.
+/// A dictionary's page has other content than its images expect. zstd might decode an image to
+/// wrong bytes.
 #[test]
 fn another_dictionary_in_the_place_of_one_is_refused() {
     let db = database();

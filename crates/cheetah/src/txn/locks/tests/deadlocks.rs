@@ -53,7 +53,8 @@ fn who_must_be_spared_is_no_victim_however_little_he_has_done() {
     for count in [2, 3, 5] {
         for latest in 0..count {
             let (locks, pending) = chain(count, |n| n);
-            // The order of the owners up to `latest` is known, and they have done the least work.
+            // The order of the owners up to `latest` is known, and these owners have done the least
+            // work.
             locks.set_victim_choice(move |first, second| {
                 let later = first.0.max(second.0);
                 (later <= latest).then_some(Owner(later))
@@ -164,8 +165,8 @@ fn two_cycles_at_once_are_both_broken() {
     assert_eq!(locks.deadlocks().0, 2);
 }
 
-/// D holds a record for which C waits, and itself waits for A. When A requests that record, behind
-/// C, it is in two cycles: one with C and D, and one with D alone.
+/// D holds a record for which C waits, and D waits for A. When A requests that record, after C, it
+/// is in two cycles: one with C and D, and one with D alone.
 #[test]
 fn nobody_is_given_up_whose_cycle_another_victim_breaks() {
     for (work_of_a, work_of_d, victim) in [(5, 9, A), (9, 5, D)] {
@@ -187,8 +188,8 @@ fn nobody_is_given_up_whose_cycle_another_victim_breaks() {
     }
 }
 
-/// A holds the record to read it. B wants to change it, C to read it behind B, and then A to change
-/// it: A may pass B, which waits for A, but not C.
+/// A holds an S lock on the record. B requests an X lock, C requests an S lock after B, and then A
+/// requests an X lock. A may pass B, which waits for A, but not C.
 #[test]
 fn an_upgrade_behind_a_reader_behind_a_writer_is_a_cycle() {
     let locks = LockTable::default();
