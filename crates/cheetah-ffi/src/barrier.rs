@@ -105,7 +105,7 @@ mod tests {
     use std::sync::Arc;
 
     fn message() -> String {
-        // SAFETY: no call comes between.
+        // SAFETY: no other call is made in between.
         unsafe { cheetah_last_error().text() }
     }
 
@@ -132,7 +132,7 @@ mod tests {
         let (mut index_no, mut existing) = (0, CheetahBytes::EMPTY);
         // SAFETY: both live on the stack.
         unsafe { cheetah_last_duplicate(&mut index_no, &mut existing) };
-        // SAFETY: no call comes between.
+        // SAFETY: no other call is made in between.
         assert_eq!((index_no, unsafe { existing.get() }), (3, [1, 2].as_slice()));
     }
 

@@ -1,4 +1,5 @@
-//! The enums of the ABI. Their values are passed as integers, as the caller may pass any number.
+//! The enums of the ABI. Their values are passed as integers, because the caller may pass any
+//! number.
 
 use cheetah::server::{ConstraintProblem, SearchProblem};
 use cheetah::{Error, Read, Result};
@@ -45,7 +46,7 @@ pub enum Code {
     RecordChanged = 17,
     /// The memory limit for locks is reached.
     LockTableFull = 18,
-    /// Another transaction holds a lock, and the caller does not wait.
+    /// Another transaction holds a lock, and the caller did not want to wait.
     Locked = 19,
     /// The table was truncated or rebuilt since the transaction's snapshot.
     TableChanged = 20,

@@ -154,9 +154,9 @@ impl Db {
         self.0.background.call();
     }
 
-    /// Makes the newest versions of these server keys, and of key 1, which encrypts what belongs to
-    /// no table, the current keys. Requests them from the key service; blocks for I/O if any is
-    /// new. Fails with `Key` if the service lacks one.
+    /// Makes the newest versions of these server keys and of key 1 the current keys. Key 1 encrypts
+    /// data that belongs to no table. Requests the versions from the key service; blocks for I/O if
+    /// any version is new. Fails with `Key` if the service lacks one.
     pub fn use_keys(&self, ids: &[u32]) -> Result<()> {
         self.0.core.use_keys(ids)
     }
@@ -242,8 +242,8 @@ impl Db {
         ddl::drop_table(&self.0.core, name, referenced)
     }
 
-    /// Returns the number of changes of definitions since startup. If it has grown, what a caller
-    /// found out about constraints may be out of date.
+    /// Returns the number of changes of definitions since startup. Once it has grown, constraints
+    /// that a caller looked up before may be out of date.
     pub fn definition_changes(&self) -> u64 {
         self.0.core.catalog.changes()
     }
@@ -301,7 +301,7 @@ impl Db {
         ddl::note_remainders(&self.0.core, prefix);
     }
 
-    /// Replaces a table by an empty one and returns the new table. Otherwise like
+    /// Replaces a table with an empty one and returns the new table. Otherwise like
     /// [`drop_table`](Self::drop_table).
     pub fn truncate_table(&self, name: &str) -> Result<Arc<Table>> {
         self.truncate_table_unless(name, Referenced::Ignored)
@@ -363,8 +363,8 @@ impl Db {
 
     /// Sets `later`, which is called for two transactions of one deadlock whose sessions are
     /// [known](Transaction::report_waits), and returns the session that must commit after the
-    /// other. The transaction of the other session is not rolled back, whatever the amount of its
-    /// work. If `later` returns `None`, or the sessions are not known, the transaction with the
+    /// other. The transaction of the other session is not rolled back, whatever amount of work it
+    /// has done. If `later` returns `None`, or the sessions are not known, the transaction with the
     /// least work is rolled back. `later` may be called on any thread that requests a lock; it must
     /// not wait, nor use the engine. Only the first call has an effect.
     ///

@@ -63,7 +63,7 @@ pub(in crate::db) struct Signs {
 /// A thread's position among the threads that take turns.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::db) struct Turn {
-    /// From 0.
+    /// The position, from 0.
     pub(in crate::db) no: u64,
     /// The number of threads that take turns.
     pub(in crate::db) count: u64,

@@ -15,15 +15,15 @@ pub(in crate::db) struct Threads {
     handles: Vec<JoinHandle<()>>,
 }
 
-/// Threads that read ahead for scans. Two, in addition to a scan, use as many processors as most
-/// scans can feed.
+/// Threads that read ahead for scans. Two of them, together with a scan, use as many processors as
+/// most scans can keep busy.
 const READERS: [&str; 2] = ["cheetah-read-1", "cheetah-read-2"];
 
 /// The maximum number of startup threads: one thread reads the log for all of them, and cannot feed
 /// more.
 const CREW_MAX: usize = 8;
 
-/// The threads of a startup: `count`, or, if 0, one for each processor, up to [`CREW_MAX`].
+/// Returns the threads of a startup: `count`, or, if 0, one for each processor, up to [`CREW_MAX`].
 pub(in crate::db) fn crew(count: u32) -> Crew {
     let threads = match count {
         0 => std::thread::available_parallelism().map_or(1, NonZero::get).min(CREW_MAX),

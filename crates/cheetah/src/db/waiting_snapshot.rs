@@ -163,8 +163,8 @@ impl WaitingSnapshot {
         self.drop_if_given_up(core);
     }
 
-    /// Takes the waiting snapshot. The first call after it was abandoned fails, because the caller
-    /// means that snapshot.
+    /// Takes the waiting snapshot. The first call after it was abandoned fails, because its caller
+    /// expects that snapshot.
     pub(in crate::db) fn take(&self) -> Result<Option<Waiting>> {
         match std::mem::replace(&mut *self.place.lock(), Place::Empty) {
             Place::Empty => Ok(None),

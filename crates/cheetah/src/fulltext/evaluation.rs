@@ -247,8 +247,8 @@ pub(super) fn evaluate(expression: &Expression, state: &mut State, source: &mut 
     Ok(())
 }
 
-/// Evaluates an item that does not wait: everything except a single required or excluded part.
-/// Several words in one piece do not wait, either.
+/// Evaluates an item that need not wait for the rest of its group: everything except a single
+/// required or excluded part. Several words in one piece do not wait, either.
 fn evaluate_now(item: &Item, state: &mut State, source: &mut impl Source) -> Result<()> {
     if let Operand::Terms(terms) = &item.operand {
         return terms.iter().try_for_each(|term| evaluate_term(term, item.operator, state, source));

@@ -18,10 +18,10 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// The maximum number of removals that one step skips, so that thousands of locked ones cost
+/// The maximum number of removals that one step skips, so that thousands of locked removals cost
 /// little.
 const PASSED_PER_STEP: usize = 64;
-/// How often a pause checks whether the database is shutting down.
+/// The interval at which a pause checks whether the database is shutting down.
 const LOOK_EVERY_NS: u64 = 5_000_000;
 /// The maximum number of page reads counted for one removal. The count includes reads of other
 /// threads.
