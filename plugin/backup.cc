@@ -4,7 +4,7 @@
 //
 // A program that copies only the engines it knows would report success without our tables. So the
 // first stage fails, unless the backup was announced as one that handles this engine.
-// cheetah-backup announces it in a separate session, as it cannot use the session of
+// cheetah-backup announces it in a separate session, because it cannot use the session of
 // mariadb-backup; other programs set a variable.
 #include "backup.h"
 
@@ -54,7 +54,7 @@ static void note_position(Notes *notes) {
   if (!mysql_bin_log.append_state_pos(&gtid)) notes->emplace_back("gtid", std::string(gtid.ptr(), gtid.length()));
 }
 
-// Returns whether the backup still blocks commits: not if its stages end early, or because the
+// Returns whether the backup still blocks commits. It does not if its stages ended early, or the
 // connection was lost.
 static bool blocks_commits(THD *thd) {
   return thd != nullptr && !thd_killed(thd) &&

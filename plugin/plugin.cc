@@ -47,7 +47,7 @@ static void tell_time(void *, CheetahTextSink sink, void *sink_context) {
   sink(sink_context, CheetahBytes{reinterpret_cast<const uint8_t *>(text), length});
 }
 
-// Logs line by line, as the server truncates long messages.
+// Logs line by line, because the server truncates long messages.
 static void log_deadlock(void *, CheetahBytes text) {
   if (!prints_all_deadlocks()) return;
   sql_print_information("CHEETAH: Transactions deadlock detected, dumping detailed information.");

@@ -319,7 +319,7 @@ CheetahConfig open_config() {
 // With the last argument true, an unknown name is no error (1193), despite the argument's name.
 static sys_var *find_variable(THD *thd, const char *name) { return find_sys_var(thd, name, strlen(name), true); }
 
-// InnoDB's variable has the same effect, as users may already have set it.
+// InnoDB's variable has the same effect, because users may already have set it.
 bool prints_all_deadlocks() {
   THD *thd = current_thd;
   if (print_all_deadlocks || thd == nullptr) return print_all_deadlocks;

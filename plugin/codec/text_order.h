@@ -29,7 +29,7 @@ namespace cheetah {
 class TextOrder {
  public:
   // `fixed_width`: the column is a CHAR. `max_chars`: the length of the key part; longer values are
-  // cut.
+  // truncated.
   void init(CHARSET_INFO *charset, bool fixed_width, uint max_chars);
 
   // Returns whether a CHAR must be passed with all its trailing spaces.

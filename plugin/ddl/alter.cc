@@ -226,7 +226,7 @@ class AlterContext final : public inplace_alter_handler_ctx {
     return code == CHEETAH_CODE_END ? 0 : handler_error(code, thd_);
   }
 
-  // Describes the keys now, as the table may not be opened again for a while.
+  // Describes the keys now, because the table may not be opened again for a while.
   void describe_new_keys() const {
     CheetahTable *opened = nullptr;
     if (cheetah_open_table(engine.db, bytes_of(name_), &opened) != CHEETAH_CODE_OK) return;

@@ -95,7 +95,7 @@ class TableCodec {
   // Appends the fingerprint: bytes that differ whenever rows or keys are encoded differently.
   void append_fingerprint(Buffer *out) const;
   // Appends the names of columns. If columns were added, dropped or reordered in place, the table
-  // stores the names after its fingerprint, as the fingerprint may not change when columns are
+  // stores the names after its fingerprint, because the fingerprint may not change when columns are
   // reordered.
   static void append_names(const TABLE *table, Buffer *out);
   // Returns whether `kept`, the bytes stored with the engine's table, match the definition.

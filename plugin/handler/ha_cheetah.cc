@@ -55,7 +55,7 @@ const char *ha_cheetah::index_type(uint key_no) {
   return is_fulltext(table_share->key_info[key_no]) ? "FULLTEXT" : "BTREE";
 }
 
-// A full-text index has no flags, as it is only searched.
+// A full-text index has no flags, because it is only searched.
 ulong ha_cheetah::index_flags(uint key_no, uint, bool) const {
   if (is_fulltext(table_share->key_info[key_no])) return 0;
   ulong flags = HA_READ_NEXT | HA_READ_PREV | HA_READ_ORDER | HA_READ_RANGE | HA_KEYREAD_ONLY;

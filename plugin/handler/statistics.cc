@@ -113,7 +113,7 @@ void ha_cheetah::set_cardinalities() {
 }
 
 // Returns an exact count with HA_HAS_RECORDS, otherwise an estimate. An error is not reported here,
-// as it recurs in the scan that follows.
+// because it recurs in the scan that follows.
 ha_rows ha_cheetah::records() {
   CountedWork counted(handler_stats);
   if (read_ != CHEETAH_READ_CONSISTENT) return cheetah_row_count(engine_table_.get());

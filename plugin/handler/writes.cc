@@ -14,8 +14,8 @@ void ha_cheetah::encode_clustered_key(const uchar *record, Buffer *out) {
   codec_.clustered().append(record, &scratch_, out);
 }
 
-// Until `set_pointers`, entries hold offsets in entry_bytes_ instead of pointers, as the buffer may
-// move while it grows.
+// Until `set_pointers`, entries hold offsets in entry_bytes_ instead of pointers, because the
+// buffer may move while it grows.
 void ha_cheetah::add_entry(unsigned engine_index, size_t key_start, size_t payload_start, bool check_unique) {
   CheetahEntry entry;
   entry.index_no = engine_index;
@@ -75,7 +75,7 @@ bool ha_cheetah::looks_at_constraints() {
   return constraints_.exist();
 }
 
-// Rolls back the changes of a row that failed, as the statement may continue (IGNORE).
+// Rolls back the changes of a row that failed, because the statement may continue (IGNORE).
 int ha_cheetah::undo_row(const CheetahSavepoint &before, int error) {
   if (error == 0 || ha_thd()->transaction_rollback_request) return error;
   int failed = rollback_error(cheetah_rollback_to(txn_, &before), ha_thd());

@@ -26,7 +26,7 @@ class Session {
   static void close(THD *thd);
 
   CheetahTxn *txn() { return txn_; }
-  // The key of the last duplicate. Kept in the session, as the server may request it from a
+  // The key of the last duplicate. Kept in the session, because the server may request it from a
   // different partition than the one that found the duplicate.
   uint duplicate_key_no() const { return duplicate_key_no_; }
   void set_duplicate_key_no(uint key_no) { duplicate_key_no_ = key_no; }

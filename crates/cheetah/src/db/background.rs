@@ -219,8 +219,8 @@ impl Background {
         core.dropping.lock().step(&core.catalog, &core.pool)
     }
 
-    /// Finishes remaining rollbacks, and frees what transactions no longer need, as far as possible
-    /// without taking long. The next startup does the rest.
+    /// Finishes remaining rollbacks and purge, and frees dropped trees and undo pages, as far as
+    /// possible without taking long. The next startup does the rest.
     pub(in crate::db) fn finish_frees(&self) {
         let core = &self.core;
         let _ = self.noted("rollbacks", core.unfinished.finish_at_close(core).map(|()| true));

@@ -14,7 +14,8 @@ struct Slot {
 const EMPTY: Slot = Slot { hash: 0, number: u32::MAX };
 const SLOTS_MIN: usize = 64;
 
-/// The bytes of a row besides its key: the end of the key, and at least four thirds of a slot.
+/// The bytes of a row in addition to its key: the end of the key, and at least four thirds of a
+/// slot.
 const ROW_BYTES: usize = size_of::<usize>() + 2 * size_of::<Slot>();
 
 /// The rows that a query has seen, by ID and by key. Users choose keys, so the hash function uses a

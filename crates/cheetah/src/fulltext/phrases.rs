@@ -200,8 +200,8 @@ fn keep_starts(
     Ok(())
 }
 
-/// Returns whether, for at least one of the start positions, the text of the row contains the words
-/// that the index leaves out at the right places.
+/// Returns whether, for at least one of the start positions, the text of the row contains, at the
+/// right places, the words that the index leaves out.
 fn matches_text(
     parts: &[Part],
     starts: &[Position],

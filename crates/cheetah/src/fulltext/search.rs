@@ -21,7 +21,7 @@ pub enum Mode {
     QueryExpansion,
 }
 
-/// The bytes of a word of an expanded query besides its weights.
+/// The bytes of a word of an expanded query in addition to its weights.
 const EXPANSION_BYTES: usize = 2 * size_of::<Vec<u8>>();
 
 /// Finds and ranks the rows that match a query. `text` is in the character set of the index's

@@ -123,7 +123,8 @@ impl Table {
         self.row_format() == row_format
     }
 
-    /// The bytes that the caller gave to the last change of the definition; empty if it gave none.
+    /// Returns the bytes that the caller gave to the last change of the definition; empty if it
+    /// gave none.
     pub fn mark(&self) -> &[u8] {
         &self.def().mark
     }

@@ -27,7 +27,8 @@ pub struct TableSpec {
     pub fulltext: Vec<FulltextSpec>,
     /// Whether it is temporary: nothing of it is logged, and it does not exist after a restart.
     pub is_temporary: bool,
-    /// Whether its pages are encrypted. Creating the table makes its key current.
+    /// Whether its pages are encrypted. Creating an encrypted table makes its encryption key a
+    /// current key.
     pub encryption: TableEncryption,
 }
 
@@ -73,7 +74,7 @@ impl TableSpec {
         self
     }
 
-    /// Makes it temporary: it is not logged, and is gone after a restart.
+    /// Makes it temporary: it is not logged, and does not exist after a restart.
     pub fn temporary(mut self) -> Self {
         self.is_temporary = true;
         self
@@ -85,7 +86,7 @@ impl TableSpec {
 pub struct FulltextSpec {
     /// Its name; the engine gives it no meaning.
     pub name: String,
-    /// Longest word in bytes.
+    /// The maximum length of a word, in bytes.
     pub max_word_bytes: u32,
     /// The caller's own bytes: how text is split into words.
     pub extra: Vec<u8>,
@@ -149,13 +150,13 @@ pub struct SecondaryEntry<'a> {
     pub key: &'a [u8],
     /// The caller's own bytes.
     pub payload: &'a [u8],
-    /// Whether a second row with that key is refused, if the index is unique; false if a key part
+    /// Whether a second row with this key is refused, if the index is unique; false if a key part
     /// is NULL.
     pub check_unique: bool,
 }
 
 impl<'a> SecondaryEntry<'a> {
-    /// An entry without a payload. If the index is unique, a second row with that key is refused.
+    /// An entry without a payload. If the index is unique, a second row with this key is refused.
     pub fn new(index_no: usize, key: &'a [u8]) -> Self {
         Self { index_no, key, payload: b"", check_unique: true }
     }

@@ -18,7 +18,8 @@
 //!   I5  A record is removed only while it is marked by the transaction being purged, or by one
 //!       that every snapshot sees (C10). [`Purge::horizon`] is set first; it tells a transaction
 //!       that might restore the mark that purge will not return for it.
-//!   I6  Purge waits for no thread: it retries later a row that a thread works on.
+//!   I6  Purge never waits for another thread: if a thread works on a row, purge retries the row
+//!       later.
 //! Locks     `buffers`, over I/O; a row's purge latch, exclusively, over the mini-transaction; the
 //!           locks of the undo log, briefly.
 
@@ -80,8 +81,8 @@ impl Purge {
             return Ok(false);
         }
         let horizon = core.transactions.versions.horizon();
-        // A slot may briefly show a stamp that its snapshot then does not take: purge never moves
-        // its horizon back for that.
+        // A slot may briefly show a stamp that its snapshot then does not take: purge does not move
+        // its horizon back in that case.
         self.horizon.fetch_max(horizon, Release);
         core.forget_old_versions();
         core.catalog.forget_replaced(horizon);
@@ -283,7 +284,7 @@ fn merge_small_leaves(core: &Core, writer: &mut Writer) -> bool {
     true
 }
 
-/// The position after the record of `head`.
+/// Returns the position after the record of `head`.
 fn before(at: PurgeState, head: &UndoHead) -> PurgeState {
     PurgeState { head: head.prev, undo_no: at.undo_no - 1, freed_pages: 0, ..at }
 }

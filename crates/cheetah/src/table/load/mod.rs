@@ -89,7 +89,7 @@ impl<'a> Records<'a> {
         self.merge.advance()
     }
 
-    /// The key and the value.
+    /// Returns the key and the value.
     fn record(&self) -> (&[u8], &[u8]) {
         self.merge.record()
     }
@@ -130,8 +130,8 @@ enum Stage {
 }
 
 impl Load {
-    /// A load of an untouched table. A modest load leaves half of the sorters to statements that
-    /// cannot do without them.
+    /// Creates a load of an untouched table. A modest load leaves half of the sorters to statements
+    /// that cannot do without them.
     pub(crate) fn new(table: &Arc<Table>, is_modest: bool) -> Self {
         let into = Arc::clone(table);
         Self { table: Arc::clone(table), into, is_modest, stage: Stage::New, refused: None }
@@ -144,12 +144,12 @@ impl Load {
         }
     }
 
-    /// The table as it was before the load.
+    /// Returns the table as it was before the load.
     pub(crate) fn table(&self) -> &Arc<Table> {
         &self.table
     }
 
-    /// The row that was refused because of a unique key.
+    /// Returns the row that was refused because of a unique key.
     pub(crate) fn refused(&self) -> Option<&Refused> {
         self.refused.as_ref()
     }

@@ -72,27 +72,27 @@ impl<'a> RowRequest<'a> {
         Self { op: RowOp::Delete, old_key, new: None, old_entries }
     }
 
-    /// The key of the new row; empty for a delete.
+    /// Returns the key of the new row; empty for a delete.
     pub(in crate::table) fn new_key(&self) -> &'a [u8] {
         self.new.map_or(b"", |new| new.key)
     }
 
-    /// The key of the old row; none for an insert.
+    /// Returns the key of the old row; none for an insert.
     pub(in crate::table) fn gone_key(&self) -> Option<&'a [u8]> {
         (self.op != RowOp::Insert).then_some(self.old_key)
     }
 
-    /// The key of the new row, unless the old row has the same key.
+    /// Returns the key of the new row, unless the old row has the same key.
     pub(in crate::table) fn added_key(&self) -> Option<&'a [u8]> {
         self.new.map(|new| new.key).filter(|&key| self.gone_key() != Some(key))
     }
 
-    /// The entries of the new row.
+    /// Returns the entries of the new row.
     pub(in crate::table) fn new_entries(&self) -> &'a [SecondaryEntry<'a>] {
         self.new.map_or(&[], |new| new.secondary)
     }
 
-    /// The keys that the new row adds to unique indexes.
+    /// Returns the keys that the new row adds to unique indexes.
     pub(in crate::table) fn unique_keys(
         &self,
         table: &'a Table,

@@ -18,8 +18,8 @@ pub(crate) struct ChangedTables {
 #[derive(Debug)]
 struct Changed {
     table: Arc<Table>,
-    /// Undo records of the transaction before its first change of the table; `None` if a rollback
-    /// to a savepoint does not undo that change.
+    /// The number of undo records of the transaction before its first change of the table; `None`
+    /// if a rollback to a savepoint does not undo that change.
     undo_no: Option<u64>,
     time: u64,
 }

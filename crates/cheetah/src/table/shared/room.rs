@@ -12,9 +12,9 @@ use crate::log::{Log, Space};
 use crate::pool::Reserve;
 use parking_lot::Mutex;
 
-/// Space is freed each time this fraction of the reserve has been used.
+/// Space is freed each time the reserve divided by `RELIEF_PART` has been used.
 const RELIEF_PART: u64 = 16;
-/// Segments are collected until this fraction of the reserve is free again.
+/// Segments are collected until the reserve divided by `RELIEF_GOAL_PART` is free again.
 const RELIEF_GOAL_PART: u64 = 4;
 const RELIEF_ROUNDS: usize = 16;
 
@@ -41,7 +41,7 @@ pub(crate) enum Need {
     /// Deletes: may use half of the reserve, because deleting leads to free space, but leaves the
     /// rest to rollbacks (H3).
     Delete,
-    /// Purges deleted records: may use another quarter.
+    /// Purges deleted records: may use another quarter of the reserve.
     Purge,
     /// Rolls back: must succeed on a full disk, from the reserve (H3). Refused only if a checkpoint
     /// and a collection have just freed nothing; the background tries again.
@@ -51,7 +51,7 @@ pub(crate) enum Need {
 }
 
 impl Need {
-    /// The part of the reserve that must stay free.
+    /// Returns the part of the reserve that must stay free.
     fn stays(self) -> Reserve {
         match self {
             Need::New => Reserve::Whole,

@@ -12,7 +12,7 @@ use crate::base::{reach, TreeId};
 use std::sync::atomic::Ordering::Relaxed;
 
 impl LockTable {
-    /// Compresses the locks of `owner` on all trees, because memory is short.
+    /// Compresses the locks of `owner` on all trees, because little memory is left.
     pub(super) fn compress_all(&self, owner: Owner) {
         self.owners.trees(owner).into_iter().for_each(|tree| self.compress(owner, tree));
     }

@@ -7,7 +7,7 @@
 //!       active.
 //!   I2  All transactions of a missing chunk before the newest are frozen. A chunk is dropped when
 //!       all of its transactions have ended at or before the horizon (H8), even while older
-//!       transactions are active: one forgotten transaction does not keep the map.
+//!       transactions are active: a single old transaction does not keep the whole map in memory.
 //!   I3  The newest chunk is kept. An ID after it has not been assigned yet: its transaction is
 //!       active. No ID is assigned before all shards show its chunk.
 //!   I4  A chunk is *alike* if all its transactions have ended and no open snapshot is between the
@@ -355,8 +355,8 @@ impl Map {
             return;
         }
         let mut directory = self.directory.lock();
-        // Adds all chunks in between, too: their IDs have also been assigned, and a missing chunk
-        // means frozen.
+        // Adds all chunks in between, too, because their IDs have also been assigned, and a missing
+        // chunk means frozen.
         let missing = newest_no(&directory) + 1..=no;
         if !missing.is_empty() {
             let mut grown = directory.to_vec();
@@ -476,6 +476,6 @@ fn frozen_below(directory: &[Arc<Chunk>], from: u64, next: u64, horizon: u64) ->
             break;
         }
     }
-    // Another thread with a newer `next` may have got further.
+    // Another thread with a newer `next` may have advanced further.
     at.min(next).max(from)
 }
