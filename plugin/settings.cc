@@ -336,7 +336,7 @@ static ulonglong innodb_lock_wait_seconds(THD *thd) {
 }
 
 // For NOWAIT and WAIT n the server sets InnoDB's variable, but not ours. For the statement it also
-// sets its own lock_wait_timeout, so that is used.
+// sets its own lock_wait_timeout, so that variable is used.
 uint64_t lock_wait_timeout_ns(THD *thd) {
   ulonglong seconds = THDVAR(thd, lock_wait_timeout);
   if (seconds == default_lock_wait_seconds) seconds = innodb_lock_wait_seconds(thd);

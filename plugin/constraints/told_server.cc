@@ -111,7 +111,7 @@ static LEX_CSTRING *kept(THD *thd, CheetahBytes text) {
   return kept(thd, reinterpret_cast<const char *>(text.data), text.len);
 }
 
-// `strongest`: report the stronger of both actions as both. When a statement deletes rows, the
+// `strongest`: report the stronger of both actions for both. When a statement deletes rows, the
 // server decides by the delete action which tables to open; it does not consider that an action may
 // update a table further down the chain.
 static FOREIGN_KEY_INFO *info_of(THD *thd, const CheetahForeignKey &constraint, bool strongest) {

@@ -165,7 +165,7 @@ bool ha_cheetah::locks_whole_table(THD *thd) const {
   return is_temporary() || locks_tables || copies_table(command);
 }
 
-// Returns whether the connection has locked the table by LOCK TABLES .. WRITE, as a dump does.
+// Returns whether the connection has locked the table with LOCK TABLES .. WRITE, as a dump does.
 // Transactions without a connection (prepared transactions, rollbacks in the background) may still
 // hold row locks, which are waited for row by row.
 bool ha_cheetah::is_kept_from_others() const {

@@ -184,8 +184,8 @@ void ha_cheetah::compute_virtual_key_columns() {
   table->move_fields(table->field, table->record[0], table->record[1]);
 }
 
-// Returns whether REPLACE or LOAD DATA replaces a row by an equal one. The server does not compare
-// these rows itself, and counts an unchanged row once instead of twice.
+// Returns whether REPLACE or LOAD DATA replaces a row with an equal one. The server does not
+// compare these rows itself, and counts an unchanged row once instead of twice.
 bool ha_cheetah::replaces_by_same_row(const RowCodec::Old &old) {
   int command = thd_sql_command(ha_thd());
   if (command != SQLCOM_REPLACE && command != SQLCOM_REPLACE_SELECT && command != SQLCOM_LOAD) return false;

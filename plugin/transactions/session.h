@@ -43,8 +43,8 @@ class Session {
 
   // Records that the current statement created the table.
   void note_created(THD *thd, const std::string &table);
-  // Returns whether CREATE TABLE .. SELECT fills the table. A replica creates the table by one
-  // event and gets its rows by the next events of the same transaction in the session.
+  // Returns whether CREATE TABLE .. SELECT fills the table. A replica creates the table in one
+  // event and gets its rows in the next events of the same transaction in the session.
   bool fills_new_table(THD *thd, const std::string &table) const;
 
   // Counts a table that a handler begins to use, or stops using, for CHEETAH_TRX.

@@ -18,8 +18,8 @@
 //!
 //! How it reads
 //!   It reads each tree once, in order, even if the tree is larger than memory: sums of hashes
-//!   tell whether an index has what its rows should have. Only if a sum differs, it looks up each
-//!   row and each entry to name the faulty ones.
+//!   show whether an index has what its rows should have. Only if a sum differs does it look up
+//!   each row and each entry, to name the faulty ones.
 
 use crate::base::hash::HashSum;
 use crate::base::{sound, Error, ErrorKind, PageId, Result, TreeId};

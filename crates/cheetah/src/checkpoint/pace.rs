@@ -86,8 +86,9 @@ impl<'c> Pace<'c> {
         pressure.checkpoint_pages_per_second(pages_left, seconds_left, parts.io_capacity.load(Relaxed))
     }
 
-    /// Returns the seconds until the log is as full as it should be at the end, if it continues to
-    /// grow at its present rate (P2).
+    /// Returns the seconds left: until the log is as full as it should be at the end, if it
+    /// continues to grow as fast as since the checkpoint began, but at most until [`SECONDS_MAX`]
+    /// have passed (P2).
     fn seconds_left(&self, now_ns: u64) -> u64 {
         let elapsed_ms = (now_ns.saturating_sub(self.began_ns) / 1_000_000).max(1);
         let grown_bytes = self.checkpointer.log_end().0.saturating_sub(self.began.0).max(1);

@@ -368,9 +368,9 @@ impl Db {
     /// least work is rolled back. `later` may be called on any thread that requests a lock; it must
     /// not wait, nor use the engine. Only the first call has an effect.
     ///
-    /// Without it a replica that applies in parallel may roll back the first transaction in line
-    /// again and again, because its retry meets the other transaction before the other one has made
-    /// progress.
+    /// Without this function, a replica that applies in parallel may repeatedly roll back the
+    /// transaction that must commit first, because its retry meets the other transaction before
+    /// that transaction has made progress.
     pub fn set_victim_choice(
         &self,
         later: impl Fn(SessionId, SessionId) -> Option<SessionId> + Send + Sync + 'static,

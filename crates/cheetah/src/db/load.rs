@@ -183,8 +183,9 @@ impl Transaction {
         keys::disable(&self.core, table.newest(), which)
     }
 
-    /// Like [`disable_indexes`](Self::disable_indexes), for a table without rows. Returns `None` if
-    /// the table has a row, visible or not: then nothing has changed, and the call did not wait.
+    /// Like [`disable_indexes`](Self::disable_indexes), for a table without rows. Returns `None`,
+    /// and changes nothing, if the table has a row, visible or not. Does not wait if the table has
+    /// a row at the time of the call.
     pub fn disable_indexes_if_empty(
         &mut self,
         table: &Arc<Table>,

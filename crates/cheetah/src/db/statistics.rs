@@ -28,7 +28,7 @@ impl Db {
         self.0.background.call();
     }
 
-    /// Takes statistics of all indexes of a table by samples and stores them; durable on return.
+    /// Takes statistics of all indexes of a table from samples and stores them; durable on return.
     /// The caller's transaction should have a lock on the table. For each index, reads about as
     /// many pages as places to sample, and a few dozen more; then up to 96 further pages to try
     /// dictionaries for the present contents. Fails with `Unsupported` if the table's keys were not

@@ -87,7 +87,7 @@ impl WaitingSnapshot {
     }
 
     /// Drops the waiting snapshot if its pin was abandoned, and records an error. A snapshot that
-    /// was pinned after that is good.
+    /// was pinned since then stays.
     pub(in crate::db) fn drop_if_given_up(&self, core: &Core) {
         let mut place = self.place.lock();
         let Place::Taken(waiting) = &*place else { return };

@@ -232,7 +232,7 @@ pub(super) fn hit_number(len: usize) -> u32 {
 ///
 /// # Errors
 /// [`Error::Search`](crate::base::Error::Search) if a phrase has too many words, or if the memory
-/// limit is exceeded; those of the source.
+/// limit is exceeded; the errors of the source.
 pub(super) fn evaluate(expression: &Expression, state: &mut State, source: &mut impl Source) -> Result<()> {
     for group in &expression.groups {
         for item in group {

@@ -44,8 +44,8 @@ impl Open {
 /// Parses a query; returns `None` if it is empty.
 ///
 /// # Errors
-/// [`Error::Search`] if the query has a syntax error, or is nested too deeply; that of the budget;
-/// those of the source.
+/// [`Error::Search`] if the query has a syntax error, or is nested too deeply; the error of the
+/// budget; the errors of the source.
 pub(super) fn parse(
     query: &[u8],
     is_boolean: bool,

@@ -69,7 +69,7 @@ impl Candidates {
 /// matching rows.
 ///
 /// # Errors
-/// [`Error::Search`] if it has too many words; that of the budget; those of the source.
+/// [`Error::Search`] if it has too many words; the error of the budget; the errors of the source.
 pub(super) fn evaluate_phrase(
     text: &[u8],
     distance: Option<u64>,

@@ -61,7 +61,7 @@ pub struct TableReport {
     pub changes_lost: u64,
     /// Why the first of these changes could not be applied.
     pub change_lost_why: String,
-    /// Why an earlier startup quarantined the table; its rows may be older ones, or those of
+    /// Why an earlier startup quarantined the table; its rows may be older versions, or rows of
     /// transactions that were rolled back.
     pub quarantine: Option<String>,
     /// Why the copy was not completed.

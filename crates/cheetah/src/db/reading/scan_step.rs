@@ -85,7 +85,8 @@ pub(in crate::db) struct Asking<'a> {
 
 impl Asking<'_> {
     /// Returns whether a record is skipped in any case: it was delete-marked by a transaction that
-    /// has ended, or by the scan's own transaction.
+    /// has ended, or by the scan's own transaction, and the scan does not refuse it as changed
+    /// after its snapshot.
     pub(in crate::db) fn passes(&self, key: &[u8], record: &RecordRef<'_>) -> bool {
         let range = (Bound::Included(key), Bound::Included(key));
         record.is_marked()

@@ -54,8 +54,8 @@ pub struct TransactionInfo {
     /// [`Transaction::set_connection`](crate::db::Transaction::set_connection); 0 if no connection
     /// holds it.
     pub connection: u64,
-    /// How long it has been open. For a transaction from before the startup: the time since the
-    /// startup.
+    /// How long it has been open. For a transaction that began before the startup: the time since
+    /// the startup.
     pub age_ns: u64,
     /// Its isolation level.
     pub isolation: Isolation,

@@ -5,7 +5,7 @@
 //! ([`super::row_format_versions`]).
 //!
 //! Invariants
-//!   A1  The new definitions of one call take effect together, by one log record, durable on
+//!   A1  The new definitions of one call take effect together, through one log record, durable on
 //!       return: a crash leaves all old ones or all new ones.
 //!   A2  A table keeps its ID, rows, counters and clustered index, and each index keeps its number
 //!       and tree: earlier undo and log records keep their meaning. Records about a dropped index

@@ -93,7 +93,7 @@ impl Counts {
 }
 
 impl Changes {
-    /// Merges changes that no snapshot can tell apart (I2).
+    /// Merges changes that no snapshot can distinguish (I2).
     fn merge(&mut self, versions: &Versions) {
         let Self { base, list, limit, live, .. } = self;
         versions.live_stamps(live);

@@ -396,7 +396,7 @@ impl Change<'_> {
         let Self { catalog, name, before, old, constraints, usable } = *self;
         let is_own = constraint.parent == name;
         let parent = match is_own {
-            // Existing rows refer to the columns the table has, not to those it will have.
+            // Existing rows refer to the table's present columns, not to its new ones.
             true => old.filter(|_| is_new).cloned(),
             false => catalog.by_name(&constraint.parent).ok(),
         };
@@ -422,8 +422,8 @@ fn was_served(catalog: &Catalog, table: &Arc<Table>, name: &str) -> (bool, bool)
 }
 
 /// Checks that the catalog record can hold the columns and foreign keys of a definition (I1 and I3
-/// of [`crate::format::foreign_key`]). A temporary table has no foreign keys, as its changes are
-/// not logged.
+/// of [`crate::format::foreign_key`]). A temporary table has no foreign keys, because its changes
+/// are not logged.
 fn check_whole(def: &TableDef) -> Result<()> {
     let add = |detail: &str| Err(refusal(ConstraintProblem::CannotAdd, detail.into()));
     if def.id.is_temporary() && !def.foreign_keys.is_empty() {

@@ -14,8 +14,9 @@
 //!         an index; the session's default.
 //!   I2  The table's own options take precedence over those of its indexes: the server leaves a
 //!       table's former size at its indexes, and ALTER TABLE could not undo it otherwise.
-//!   I3  A table option without effect causes a warning. An index size without effect may not, as
-//!       index sizes return with every ALTER TABLE (I2). No option that InnoDB accepts is refused.
+//!   I3  A table option without effect causes a warning. An index size without effect may not,
+//!       because index sizes return with every ALTER TABLE (I2). No option that InnoDB accepts is
+//!       refused.
 
 use crate::format::image::{Codec, Compression};
 

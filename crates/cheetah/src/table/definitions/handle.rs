@@ -40,8 +40,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, Weak};
 
-/// An open table. Handles are shared. Handles of a dropped table, and handles from before a change
-/// of its definition, return `NoSuchTable`.
+/// An open table. Handles are shared. Handles of a dropped table, and handles opened before a
+/// change of its definition, return `NoSuchTable`.
 #[derive(Debug)]
 pub struct Table {
     def: TableDef,
@@ -339,8 +339,8 @@ impl Table {
         }
     }
 
-    /// Returns `TableChanged` for a snapshot from before the table replaced an empty one, which the
-    /// snapshot should have read instead.
+    /// Returns `TableChanged` for a snapshot taken before the table replaced an empty one, which
+    /// the snapshot should have read instead.
     pub(crate) fn check_not_replaced_since(&self, stamp: Option<u64>) -> Result<()> {
         match stamp {
             Some(stamp) if stamp < self.lasting.replaced_at.load(Relaxed) => {

@@ -35,8 +35,8 @@
 //!       in purge. A mark restored by a rollback is left to purge.
 //!   I2  Nothing of this is durable or logged. Purge visits all the undo records again, removes the
 //!       remaining records, and frees the large values. No reader reaches these values meanwhile,
-//!       as only undo records of the row lead to them. Redo may find a mark where the first run
-//!       found no record, or the reverse, as is always possible with purge: a change to a key
+//!       because only undo records of the row lead to them. Redo may find a mark where the first
+//!       run found no record, or the reverse, as is always possible with purge: a change to a key
 //!       without a row accepts both.
 //!   I3  Each record is visited once, and once more when a snapshot that kept records and was not
 //!       the oldest is closed: from the first to the last mark that it kept. Each first visit pays

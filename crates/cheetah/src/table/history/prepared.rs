@@ -95,7 +95,8 @@ pub(crate) fn commit(core: &Core, xid: &Xid) -> Result<()> {
 
 /// Rolls back the listed transaction with this XID, in the background if the rollback is long.
 /// Returns `UnknownXid` as for [`commit`], or `RollbackUnfinished` if the rollback met an error and
-/// continues in the background. The transaction keeps its locks until its end.
+/// continues in the background. The ranges that it has locked are released at once; it keeps its
+/// other locks until its end.
 pub(crate) fn roll_back(core: &Core, xid: &Xid) -> Result<()> {
     let Waiting { slot, listed, .. } = core.prepared.take(xid)?;
     listed.set_phase(Phase::RollingBack);

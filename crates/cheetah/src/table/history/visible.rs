@@ -37,7 +37,7 @@
 //!   I2  Pointers lead only to older records, so each walk ends. Every record must be about this
 //!       transaction, table and key.
 //!   I3  A row whose key changes is deleted at one key and inserted at another. Each key has its
-//!       own chain, as an entry's key contains the clustered key.
+//!       own chain, because an entry's key contains the clustered key.
 
 use crate::base::{page_work, reach, sound, Error, Result, TxnId, UndoPtr};
 use crate::format::log_record::RowOp;

@@ -5,9 +5,9 @@
 //!       only locks and possibly pins: [`Locker::lock_row`] releases the pins of its own path, and
 //!       a row operation keeps the pins of its other paths ([`super::operation`]).
 //!   I2  A record's version is checked under the latch of its leaf, together with the request for
-//!       its lock. So a writer that released its lock because it wrote a version is found by that
-//!       version. A version whose transaction has ended is committed, because rollback removes
-//!       versions from their records before the transaction ends.
+//!       its lock. So a request also finds a writer that released its lock because it wrote a
+//!       version: the version names the writer. A version whose transaction has ended is committed,
+//!       because rollback removes versions from their records before the transaction ends.
 //!   I3  A writer counts as ended once its stamp is published, not when its outcome is decided. So
 //!       a snapshot opened while holding the lock sees what that writer committed (M13). Between
 //!       the two moments, the caller checks the record again.

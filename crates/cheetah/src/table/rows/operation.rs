@@ -88,8 +88,9 @@ impl Writer {
         done.map(drop)
     }
 
-    /// `key_locks` counts the lock requests for a new key at which no row exists. Returns how a
-    /// scan locked the old row, if the row was not locked again.
+    /// Attempts the operation until it is done. `key_locks` counts the lock requests for a new key
+    /// at which no row exists. Returns how a scan locked the old row, if the row was not locked
+    /// again.
     fn run_until_done(
         &mut self,
         on: Target<'_>,

@@ -7,8 +7,8 @@
 //! takes the latch exclusively, and retries later if it cannot have it at once.
 //!
 //! Invariants
-//!   I1  Rows share purge latches by a hash of table and clustered key. Secondary entries are
-//!       covered by the latch of their row.
+//!   I1  Rows share purge latches according to a hash of table and clustered key. Secondary entries
+//!       are covered by the latch of their row.
 //!   I2  Purge never waits for a purge latch: a writer that holds one may be waiting for a
 //!       checkpoint.
 //! Locks     a purge latch is taken before the gate is entered. The writer then holds only table

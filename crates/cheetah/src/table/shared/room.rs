@@ -173,9 +173,9 @@ impl Core {
         }
     }
 
-    /// Prepares a file to follow the current log file when that is full. A rollback does not wait
-    /// for the log to shrink below its limit: on a full disk no checkpoint may succeed, so the wait
-    /// might never end.
+    /// Prepares a file to follow the current log file when the current file is full. A rollback
+    /// does not wait for the log to shrink below its limit: on a full disk no checkpoint may
+    /// succeed, so the wait might never end.
     fn find_log_file(&self, log: &Log, stays: Reserve) -> Result<()> {
         match log.prepare_short_reserve(stays) {
             // A checkpoint releases old files, which are then reused.
@@ -188,7 +188,7 @@ impl Core {
     }
 }
 
-/// Ignores `DiskFull`, for callers that can go on without the space.
+/// Ignores `DiskFull`, for callers that can continue without the space.
 pub(crate) fn ignore_disk_full(result: Result<()>) -> Result<()> {
     match result {
         Err(Error::DiskFull(_)) => Ok(()),

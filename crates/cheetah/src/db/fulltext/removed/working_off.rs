@@ -104,7 +104,7 @@ impl Step<'_> {
     }
 
     /// Works off the removal at the cursor. Afterwards `next` is after this removal, whatever the
-    /// result, so that it does not block the others.
+    /// result, so that it does not block other removals.
     fn work_off(&mut self, cursor: &Cursor, next: &mut Vec<u8>) -> Result<Worked> {
         let key = cursor.key();
         next.clear();
