@@ -101,7 +101,8 @@ static bool is_announced(THD *thd) {
   return true;
 }
 
-// The server has no way to refuse the stage: the stage begins, but the statement fails.
+// Refuses a backup that would leave out the engine's tables. The server has no way to refuse the
+// stage itself: the stage begins, but the statement fails.
 static void prepare_for_backup() {
   THD *thd = current_thd;
   if (thd == nullptr || is_announced(thd) || !has_lasting_tables()) return;

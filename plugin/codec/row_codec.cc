@@ -125,7 +125,7 @@ void RowCodec::add_fixed(const Fixed &column) {
   fixed_bytes_ += column.width;
 }
 
-// The odd bits of a BIT column are stored among the NULL bits.
+// Adds the odd bits of a BIT column, which are stored among the NULL bits.
 void RowCodec::add_null_bits(const Field_bit *field, const TABLE *table) {
   if (field->bit_ptr == nullptr || field->bit_len == 0) return;
   null_bits_.push_back(NullBits{static_cast<uint>(field->null_ptr - table->record[0]), field->null_bit,

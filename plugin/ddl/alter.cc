@@ -449,7 +449,7 @@ bool ha_cheetah::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info 
   if (error == 0) error = context->check_fulltext();
   if (error == 0) error = context->find_constraints();
   if (error == HA_ERR_CANNOT_ADD_FOREIGN || error == HA_ERR_FOUND_DUPP_KEY) {
-    // The same error as for a copy, which InnoDB makes here.
+    // Reports the same error as for a copy. InnoDB makes a copy here.
     my_error(ER_CANT_CREATE_TABLE, MYF(0), table_share->db.str, table_share->table_name.str, error);
     return true;
   }

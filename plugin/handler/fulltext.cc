@@ -215,8 +215,8 @@ float ha_cheetah::rank_of(FulltextSearch *search, const uchar *record) {
   return rank_of_key(search, key_.bytes());
 }
 
-// With partitions and several searches, the server may pass a different search than the one through
-// which it reads.
+// Returns the rank of the row that was read last. With partitions and several searches, the server
+// may pass a different search than the one through which it reads.
 float ha_cheetah::rank_of_last(FulltextSearch *search) {
   return search == read_search_ ? search->rank : rank_of_key(search, read_key_.bytes());
 }

@@ -83,7 +83,7 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
   my_bool register_query_cache_table(THD *, const char *, uint, qc_engine_callback *callback, ulonglong *) override;
   bool get_error_message(int error, String *text) override;
 
-  // Startup.
+  // Opening and closing.
   int open(const char *path, int mode, uint test_if_locked) override;
   int close() override;
   int reset() override;

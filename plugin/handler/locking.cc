@@ -16,7 +16,7 @@
 
 using namespace cheetah;
 
-// Returns whether the statement writes data that it reads to another place. At READ COMMITTED it
+// Returns whether the statement reads data and writes it to another place. At READ COMMITTED it
 // reads a snapshot; at higher isolation levels the rows it reads must not change before it commits.
 static bool writes_what_it_reads(int command) {
   switch (command) {

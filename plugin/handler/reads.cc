@@ -64,8 +64,9 @@ int ha_cheetah::move(bool forward) {
   return handler_error(code, ha_thd());
 }
 
-// Rows can be read ahead, because table scans of a snapshot only move forward and are not affected
-// by concurrent changes.
+// Moves to the next row of the run, and requests another run if none is left. Rows can be read
+// ahead, because table scans of a snapshot only move forward and are not affected by concurrent
+// changes.
 int32_t ha_cheetah::next_rows() {
   if (run_next_ == run_count_) {
     if (run_.empty()) run_.resize(run_rows_max);
@@ -399,8 +400,8 @@ CheetahSeekEnd ha_cheetah::end_of_range() {
   return {static_cast<uint8_t>(below ? CHEETAH_END_BELOW : CHEETAH_END_UP_TO), end_key_.bytes()};
 }
 
-// UPDATE first reads the last committed version of locked rows, and then requests the rows that
-// match again.
+// Begins or ends semi-consistent reads. UPDATE first reads the last committed version of locked
+// rows, and then requests the rows that match again.
 void ha_cheetah::try_semi_consistent_read(bool yes) {
   tries_semi_consistent_ = yes && read_ == CHEETAH_READ_EXCLUSIVE && thd_tx_isolation(ha_thd()) <= ISO_READ_COMMITTED;
 }
@@ -442,7 +443,8 @@ Item *ha_cheetah::idx_cond_push(uint key_no, Item *condition) {
   return nullptr;
 }
 
-// The filter contains the positions of the requested rows, which the server found by another index.
+// The filter contains the positions of the requested rows, which the server found through another
+// index.
 bool ha_cheetah::rowid_filter_push(Rowid_filter *filter) {
   pushed_rowid_filter = filter;
   return false;

@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
-// Exported by the server; no header for plugins declares them.
+// The server exports these functions, but no header for plugins declares them.
 MYSQL_THD create_background_thd();
 void destroy_background_thd(MYSQL_THD thd);
 

@@ -125,7 +125,7 @@ pub unsafe extern "C" fn cheetah_run_build(
 }
 
 /// Locks the table against writers, and brings the indexes up to date. `cheetah_alter_tables` must
-/// take them over before the transaction ends.
+/// take over the indexes before the transaction ends.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_finish_build(
     txn: *mut CheetahTxn,

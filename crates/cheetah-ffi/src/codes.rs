@@ -71,7 +71,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// The code of an error.
+    /// Returns the code of an error.
     pub fn of(error: &Error) -> Self {
         match error {
             Error::DuplicateKey { .. } => Code::DuplicateKey,
@@ -324,7 +324,7 @@ pub enum CheetahSearchMode {
     QueryExpansion = 2,
 }
 
-/// The read mode of a `CheetahRead`.
+/// Returns the read mode of a `CheetahRead`.
 pub(crate) fn read_of(read: u8) -> Result<Read> {
     let codes = [
         (CheetahRead::Consistent as u8, Read::Consistent),

@@ -108,8 +108,8 @@ struct Chosen {
     refused: bool,
 }
 
-/// `exists`: returns whether the key service has a key. `is_forced`: `cheetah_encrypt_tables` is
-/// FORCE.
+/// Chooses the encryption that the options result in. `exists` returns whether the key service has
+/// a key. `is_forced`: `cheetah_encrypt_tables` is FORCE.
 fn choose(asked: TableEncryption, by_default: bool, is_forced: bool, exists: impl Fn(u32) -> bool) -> Chosen {
     let mut warnings = Vec::new();
     let mut key_id = asked.key_id;

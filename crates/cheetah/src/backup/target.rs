@@ -69,7 +69,7 @@ impl<'a> Target<'a> {
         Ok(Self { pin, durable, path, pace, due_ns, files: Vec::new(), created: Vec::new() })
     }
 
-    /// The disk.
+    /// Returns the disk of the snapshot.
     pub(super) fn disk(&self) -> &dyn Disk {
         self.durable.disk()
     }

@@ -76,7 +76,8 @@ pub(super) struct LastCheckpoint {
 }
 
 impl Checkpointer {
-    /// For a startup: the last checkpoint is the loaded epoch, whose log ends at `lsn`.
+    /// Creates the checkpointer of a startup. The last checkpoint is the loaded epoch, whose log
+    /// ends at `lsn`.
     pub(crate) fn new(parts: CheckpointParts, lsn: Lsn) -> Self {
         let last = LastCheckpoint { lsn, at_ns: parts.clock.now_ns(), failed_at_ns: 0, outdated_bytes: 0 };
         let (one, hurried, quiet) = (Mutex::default(), AtomicU32::new(0), Mutex::default());

@@ -64,7 +64,7 @@ impl Background {
         let _ = self.core.health.stop(reason);
     }
 
-    /// The pool that the steps use.
+    /// Returns the pool that the steps use.
     pub(in crate::db) fn pool(&self) -> &Arc<Pool> {
         &self.core.pool
     }
@@ -100,8 +100,8 @@ impl Background {
         }
     }
 
-    /// Runs one step of each kind and returns whether anything was done. An error in one does not
-    /// stop the others.
+    /// Runs one step of each kind and returns whether anything was done. An error in one step does
+    /// not stop the others.
     pub(in crate::db) fn step(&self) -> Result<bool> {
         let steps = [
             Self::flush_step,
@@ -127,8 +127,8 @@ impl Background {
         Ok(false)
     }
 
-    /// About once a second: makes the log durable, shortens its files now and then, and abandons a
-    /// waiting snapshot that has not been written for too long.
+    /// Runs about once a second. Makes the log durable, shortens its files from time to time, and
+    /// abandons a waiting snapshot that has not been written for too long.
     pub(in crate::db) fn flush_step(&self) -> Result<bool> {
         let now_ns = self.core.clock.now_ns();
         let mut at_ns = self.flushed_at_ns.lock();
@@ -201,7 +201,7 @@ impl Background {
     }
 
     /// Frees some of what is no longer needed: remains of committed transactions, pages of dropped
-    /// trees, undo pages. An error in one does not stop the others.
+    /// trees, undo pages. An error in one part does not stop the other parts.
     pub(in crate::db) fn free_step(&self) -> Result<bool> {
         let core = &self.core;
         let mut purged = self.noted("purge", core.purge.step(core, RECORDS_PER_STEP));
@@ -317,8 +317,8 @@ impl Background {
         Ok(true)
     }
 
-    /// Until [`Self::end_hurry`], checkpoints do not pause, no statistics are taken, and no words
-    /// are deleted.
+    /// Makes checkpoints run without pauses, and keeps statistics from being taken and words from
+    /// being deleted, until [`Self::end_hurry`].
     pub(in crate::db) fn hurry(&self) {
         self.hurries.store(true, Relaxed);
         self.core.checkpointer.hurry();

@@ -161,9 +161,9 @@ impl Db {
         self.0.core.use_keys(ids)
     }
 
-    /// Sets whether to encrypt tables whose definitions do not say. The background encrypts or
-    /// decrypts the existing tables. Requests the keys of these tables from the key service: fails
-    /// with `Key` if it lacks one; then nothing has changed.
+    /// Sets whether to encrypt tables whose definitions have no encryption option. The background
+    /// encrypts or decrypts the existing tables. Requests the keys of these tables from the key
+    /// service: fails with `Key` if it lacks one; then nothing has changed.
     pub fn set_encrypt_tables(&self, is_on: bool) -> Result<()> {
         let core = &self.0.core;
         if is_on {

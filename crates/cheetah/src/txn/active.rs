@@ -42,7 +42,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// The transaction.
+    /// Returns the transaction.
     pub fn txn(&self) -> TxnId {
         self.txn
     }

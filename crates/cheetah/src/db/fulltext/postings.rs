@@ -158,7 +158,7 @@ impl PostingReader<'_> {
         }
     }
 
-    /// The ID of the posting table that `view` sees.
+    /// Returns the ID of the posting table that `view` sees.
     pub(super) fn number_seen(&self, view: &ReadView) -> TableId {
         self.postings.seen_at(view.stamp()).unwrap_or_else(|| Arc::clone(&self.postings)).id()
     }

@@ -75,7 +75,7 @@ impl Db {
     }
 
     /// Estimates, from the latest requests, the reads that more or less memory would save or cost.
-    /// Empty if there were too few requests. Does not block for long.
+    /// Returns nothing if there were too few requests. Does not block for long.
     pub fn cache_curve(&self) -> Vec<CurvePoint> {
         let core = &self.0.core;
         core.pool.cache_curve(core.clock.now_ns())

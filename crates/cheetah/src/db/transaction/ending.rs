@@ -111,7 +111,8 @@ impl Transaction {
         }
     }
 
-    /// A commit that was already decided waits for no room, and that of a prepared transaction is
+    /// Makes room for the commit of the changes of temporary tables. A commit that was already
+    /// decided does not wait for room, and the commit of a prepared transaction is
     /// never refused for lack of room.
     fn make_room_for_temporary(&self) -> Result<()> {
         match &self.temporary {

@@ -162,17 +162,17 @@ impl Build {
         })
     }
 
-    /// The table.
+    /// Returns the table.
     pub(crate) fn table(&self) -> &Arc<Table> {
         &self.table
     }
 
-    /// The table with the new trees, from index 1 on.
+    /// Returns the table with the new trees, from index 1 on.
     pub(crate) fn built(&self) -> &Arc<Table> {
         &self.built
     }
 
-    /// The snapshot from which the index is built.
+    /// Returns the snapshot from which the index is built.
     pub(crate) fn base(&self) -> &Arc<ReadView> {
         &self.base
     }
@@ -187,7 +187,7 @@ impl Build {
         self.is_finished.then(|| BuiltIndexes(Arc::clone(&self.built)))
     }
 
-    /// The row that was refused because of a unique key.
+    /// Returns the row that was refused because of a unique key.
     pub(crate) fn refused(&self) -> Option<&Refused> {
         self.refused.as_ref()
     }

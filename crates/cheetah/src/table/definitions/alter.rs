@@ -157,7 +157,7 @@ pub(crate) fn alter_tables(core: &Core, alterations: &[Alteration]) -> Result<()
     fulltext::drop_behind(core, &postings, || ddl::change(core, Ddl::Alter(tables, following)))
 }
 
-/// The full-text indexes of a new definition.
+/// Returns the full-text indexes of a new definition.
 fn fulltext_indexes(table: &Table, altered: &[AlteredFulltext]) -> Result<Vec<FulltextDef>> {
     let mut defs: Vec<FulltextDef> = Vec::with_capacity(altered.len());
     for AlteredFulltext { name, extra, from } in altered {

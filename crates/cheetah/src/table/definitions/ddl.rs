@@ -308,9 +308,9 @@ fn extent(ddl: &Ddl) -> (Vec<TableId>, usize) {
     }
 }
 
-/// `paths` has one path for each table whose definition changes.
+/// Makes a change in the catalog. `paths` has one path for each table whose definition changes.
 fn apply(core: &Core, mtr: &MiniTransaction<'_>, paths: &mut [Path], ddl: Ddl) -> Result<()> {
-    // Snapshots older than the change find another table by that name, or none (M2).
+    // Snapshots older than the change find another table under that name, or none (M2).
     let stamp = core.transactions.versions.take_stamp();
     if let Ddl::Rename(name, changed) = &ddl {
         return core.catalog.rename_table(mtr, paths, name, changed, stamp);
@@ -365,8 +365,8 @@ fn encode(ddl: &Ddl, record: &mut Vec<u8>) {
     }
 }
 
-/// Redo cannot compute which foreign keys change: that depends on state in memory, such as the
-/// foreign keys that have followed a copy.
+/// Encodes the log record of a rename with the changed foreign keys. Redo cannot compute these,
+/// because they depend on state in memory, such as the foreign keys that have followed a copy.
 fn encode_rename(name: &str, changed: &[Constrained], record: &mut Vec<u8>) {
     let only_name = matches!(changed, [(_, constraints)] if constraints.is_empty());
     let more = sound!(!only_name, "foreign keys: log a rename without the constraints that follow");

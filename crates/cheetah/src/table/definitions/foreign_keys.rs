@@ -443,8 +443,8 @@ fn check_whole(def: &TableDef) -> Result<()> {
     }
 }
 
-/// `before`: the table as it was before the change; `may_lack`: whether an index for the foreign
-/// key may be missing.
+/// Checks the child's side of a foreign key. `before`: the table as it was before the change;
+/// `may_lack`: whether an index for the foreign key may be missing.
 fn check_child(
     before: Option<&Arc<Table>>,
     description: &Description,
@@ -498,8 +498,8 @@ fn check_name(
     Ok(())
 }
 
-/// `found`: the parent. If `None`, the table's own new definition is used, unless the parent must
-/// exist.
+/// Checks the parent's side of a foreign key. `found`: the parent. If `None`, the table's own new
+/// definition is used, unless the parent must exist.
 fn check_parent(
     found: Option<&Arc<Table>>,
     own: &Description,

@@ -195,12 +195,12 @@ impl Table {
         self.lasting.name.read().clone()
     }
 
-    /// The caller's own bytes.
+    /// Returns the caller's own bytes.
     pub fn extra(&self) -> &[u8] {
         &self.def.extra
     }
 
-    /// The format of its stored rows.
+    /// Returns the format of its stored rows.
     pub fn row_format(&self) -> &RowFormatVersion {
         &self.clustered_def().row_format
     }
@@ -253,7 +253,8 @@ impl Table {
         TableDef { foreign_keys: constraints.to_vec(), ..self.definition() }
     }
 
-    /// The table that it is a copy of; empty if it is no copy, or has replaced the original.
+    /// Returns the table that it is a copy of; empty if it is no copy, or has replaced the
+    /// original.
     pub(crate) fn copy_of(&self) -> String {
         self.lasting.copy_of.read().clone()
     }
@@ -273,12 +274,12 @@ impl Table {
         self.def.hidden_key
     }
 
-    /// The number of its rows, including those of open transactions.
+    /// Returns the number of its rows, including those of open transactions.
     pub fn row_count(&self) -> u64 {
         self.lasting.row_count.load(Relaxed)
     }
 
-    /// The row counts that snapshots see.
+    /// Returns the row counts that snapshots see.
     pub(crate) fn counts(&self) -> &Counts {
         &self.lasting.counts
     }
@@ -289,8 +290,8 @@ impl Table {
         self.lasting.counts.set(self.row_count().saturating_add_signed(-open_difference));
     }
 
-    /// Time of the last change by a committed transaction, in the caller's unit; 0 if no
-    /// transaction has set a time since startup. An emptied table keeps it.
+    /// Returns the time of the last change by a committed transaction, in the caller's unit; 0 if
+    /// no transaction has set a time since startup. An emptied table keeps it.
     pub fn changed_at(self: &Arc<Self>) -> u64 {
         self.newest().lasting.changed_at.load(Relaxed)
     }
@@ -399,7 +400,7 @@ impl Table {
         }
     }
 
-    /// The next auto-increment value.
+    /// Returns the next auto-increment value.
     pub fn auto_increment(&self) -> u64 {
         self.lasting
             .successor
@@ -570,7 +571,7 @@ impl Table {
         self.def.indexes.first().expect("a table has a clustered index")
     }
 
-    /// The owner of the pages of its large values: the clustered tree.
+    /// Returns the owner of the pages of its large values: the clustered tree.
     pub(crate) fn blob_owner(&self) -> TreeId {
         self.clustered_def().tree
     }

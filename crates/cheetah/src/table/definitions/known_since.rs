@@ -32,7 +32,7 @@ pub(super) struct KnownSince {
 }
 
 impl KnownSince {
-    /// A table that all snapshots know by this name.
+    /// Describes a table that all snapshots know by this name.
     pub(super) fn ever(name: &str) -> Self {
         Self { newest: AtomicU64::new(0), names: Mutex::new(vec![(0, name.to_owned())]) }
     }

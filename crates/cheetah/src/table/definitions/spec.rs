@@ -33,8 +33,8 @@ pub struct TableSpec {
 }
 
 impl TableSpec {
-    /// A table whose rows are bytes without columns, with a clustered index of keys of at most
-    /// [`KEY_BYTES_MAX`] bytes and no other index.
+    /// Describes a table whose rows are bytes without columns, with a clustered index of keys of at
+    /// most [`KEY_BYTES_MAX`] bytes and no other index.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -109,7 +109,7 @@ pub struct IndexSpec {
 pub const KEY_BYTES_MAX: u32 = 255;
 
 impl IndexSpec {
-    /// A non-unique index with keys of at most [`KEY_BYTES_MAX`] bytes.
+    /// Describes a non-unique index with keys of at most [`KEY_BYTES_MAX`] bytes.
     pub fn new(name: impl Into<String>) -> Self {
         let row_format = RowFormatVersion::opaque();
         Self { name: name.into(), unique: false, max_key_bytes: KEY_BYTES_MAX, row_format }
@@ -156,7 +156,8 @@ pub struct SecondaryEntry<'a> {
 }
 
 impl<'a> SecondaryEntry<'a> {
-    /// An entry without a payload. If the index is unique, a second row with this key is refused.
+    /// Describes an entry without a payload. If the index is unique, a second row with this key is
+    /// refused.
     pub fn new(index_no: usize, key: &'a [u8]) -> Self {
         Self { index_no, key, payload: b"", check_unique: true }
     }
@@ -174,7 +175,7 @@ pub struct OldEntry<'a> {
 }
 
 impl<'a> OldEntry<'a> {
-    /// An entry without a payload.
+    /// Describes an entry without a payload.
     pub fn new(index_no: usize, key: &'a [u8]) -> Self {
         Self { index_no, key, payload: b"" }
     }

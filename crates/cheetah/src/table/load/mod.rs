@@ -71,7 +71,7 @@ struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// `watch` is called with the number of records read, and 0.
+    /// Reads the records of `merge`. `watch` is called with the number of records read, and 0.
     fn new(core: &'a Core, merge: Merge, watch: &'a Watch<'a>) -> Self {
         Self { core, merge, watch, seen: 0 }
     }

@@ -68,7 +68,7 @@ pub(crate) enum Found {
 }
 
 impl Found {
-    /// The record, if one was found.
+    /// Returns the record, if one was found.
     pub(crate) fn record(&self) -> Option<&FoundRecord> {
         match self {
             Found::Record(record) => Some(record),

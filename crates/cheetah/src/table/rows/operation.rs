@@ -44,8 +44,8 @@ enum Attempt {
 }
 
 /// Maximum number of times that a row with the same unique key is found deleted. Other transactions
-/// can delete and insert it repeatedly, but if they exceed this number, the index is assumed to be
-/// damaged.
+/// can delete and insert it repeatedly, but if that happens more often than this, the index is
+/// assumed to be damaged.
 const GONE_TIMES_MAX: u32 = 10_000;
 
 impl Writer {

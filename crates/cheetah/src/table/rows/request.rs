@@ -57,17 +57,17 @@ pub(crate) struct RowRequest<'a> {
 }
 
 impl<'a> RowRequest<'a> {
-    /// A request to insert `new`.
+    /// Returns a request to insert `new`.
     pub(crate) fn insert(new: &NewRow<'a>) -> Self {
         Self { op: RowOp::Insert, old_key: b"", new: Some(*new), old_entries: &[] }
     }
 
-    /// A request to change the row of `old_key`.
+    /// Returns a request to change the row of `old_key`.
     pub(crate) fn update(old_key: &'a [u8], new: &NewRow<'a>, old_entries: &'a [OldEntry<'a>]) -> Self {
         Self { op: RowOp::Update, old_key, new: Some(*new), old_entries }
     }
 
-    /// A request to delete the row of `old_key`.
+    /// Returns a request to delete the row of `old_key`.
     pub(crate) fn delete(old_key: &'a [u8], old_entries: &'a [OldEntry<'a>]) -> Self {
         Self { op: RowOp::Delete, old_key, new: None, old_entries }
     }

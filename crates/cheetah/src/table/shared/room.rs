@@ -100,8 +100,8 @@ impl Core {
         }
     }
 
-    /// On a full disk, frees space from time to time: images replaced by rolled-back pages are
-    /// freed only when a checkpoint has committed, and a long rollback would use up the reserve
+    /// Frees space from time to time while the disk is full: images replaced by rolled-back pages
+    /// are freed only when a checkpoint has committed, and a long rollback would use up the reserve
     /// before that (H3). Returns whether the disk is full, or `DiskFull` if it is too full for this
     /// need. New data is checked when room is made in memory; redo is not checked.
     fn relieve_disk(&self, need: Need) -> Result<bool> {

@@ -115,12 +115,12 @@ pub(super) struct Chunk<N = AtomicU64> {
 }
 
 impl Chunk {
-    /// A chunk of active transactions.
+    /// Creates a chunk of active transactions.
     fn active(no: u64) -> Self {
         Self::new(no, CHUNK_TXNS, ACTIVE)
     }
 
-    /// A chunk of frozen transactions.
+    /// Creates a chunk of frozen transactions.
     fn frozen(no: u64) -> Self {
         Self::new(no, CHUNK_TXNS, FROZEN)
     }
@@ -337,7 +337,7 @@ impl Map {
         }
     }
 
-    /// All transactions with smaller IDs are frozen.
+    /// Returns an ID below which all transactions are frozen.
     pub(super) fn visible_below(&self) -> u64 {
         self.below.load(Ordering::Acquire)
     }

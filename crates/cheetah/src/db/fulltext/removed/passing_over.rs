@@ -120,7 +120,7 @@ impl Seen {
         self.from.extend_from_slice(key);
     }
 
-    /// The first removal at or after `from`.
+    /// Returns the first removal at or after `from`.
     fn next_key(&self) -> Option<&[u8]> {
         self.found.then(|| self.cursor.key())
     }
