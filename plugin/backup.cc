@@ -43,7 +43,7 @@ static Notes notes_of(const char *by) {
   return {{"server", server_version}, {"pinned", time_now()}, {"by", by}};
 }
 
-// Must be called while commits are blocked.
+// Adds the position of the binary log to the notes. Must be called while commits are blocked.
 static void note_position(Notes *notes) {
   if (!mysql_bin_log.is_open()) return;
   LOG_INFO end;

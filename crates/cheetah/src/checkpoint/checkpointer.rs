@@ -125,9 +125,9 @@ impl Checkpointer {
         })
     }
 
-    /// Makes a checkpoint whose pages are written at an even rate. Writes without pauses if there
-    /// are no background threads, on which waiting writers would depend, or if the checkpoint must
-    /// free memory or space.
+    /// Makes a checkpoint whose pages are written at an even rate. If `why` is `Idle`, first writes
+    /// pending changes into their leaves (K4). Writes without pauses if there are no background
+    /// threads, or if the checkpoint must free memory or space.
     pub(crate) fn spread_checkpoint(&self, above: &dyn StateAtSwitch, why: Reason) -> Result<()> {
         if sound!(why == Reason::Idle, "checkpoint: leave waiting what waits at rest") {
             self.come_to_rest();

@@ -12,8 +12,8 @@ const NS_PER_S: u64 = 1_000_000_000;
 pub struct SnapshotOrder<'a> {
     /// The directory to create; it must not exist.
     pub path: &'a Path,
-    /// A directory that must not contain the snapshot. This database's directory must not contain
-    /// it, either.
+    /// A directory that must not contain the snapshot. Nor must this database's directory contain
+    /// it, except in `snapshots`.
     pub outside_of: &'a Path,
     /// Selects the prepared transactions to roll back in the snapshot: those whose coordinator will
     /// not know them there.
@@ -65,10 +65,10 @@ impl Db {
         Ok(true)
     }
 
-    /// Writes the waiting snapshot, or else one pinned now. If writing fails, the snapshot waits
-    /// on, unless the error (`DiskFull`) says that it was abandoned. After a waiting snapshot was
-    /// abandoned for another reason, the next call fails, because its caller may mean that
-    /// snapshot. Blocks for I/O, as long as copying takes.
+    /// Writes the waiting snapshot, or else one pinned now. If writing fails, the snapshot
+    /// continues to wait, unless the error (`DiskFull`) says that it was abandoned. After a waiting
+    /// snapshot was abandoned for another reason, the next call fails, because its caller may mean
+    /// that snapshot. Blocks for I/O, for as long as copying takes.
     pub fn create_snapshot(&self, order: &SnapshotOrder<'_>) -> Result<Written> {
         let waiting = &self.0.background.waiting_snapshot;
         let Some(found) = waiting.take()? else {

@@ -77,7 +77,8 @@ impl std::fmt::Debug for Keys {
 
 impl Keys {
     /// Returns the keys that CONTROL names; the newest versions become current. Requests the keys
-    /// from the service. Fails with `Key` if one is missing or differs from the named one.
+    /// from the service. Fails with `Key` if the service lacks a key, or returns a different key
+    /// than the named one.
     pub fn open(
         source: KeySource,
         clock: Arc<dyn Clock>,

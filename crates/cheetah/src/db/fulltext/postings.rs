@@ -124,7 +124,7 @@ impl Transaction {
     }
 }
 
-/// Takes the key of a posting, the bytes of its word, and its positions.
+/// Takes the key of a posting, the length of its word in bytes, and its positions.
 type EachPosting<'e> = dyn FnMut(&[u8], usize, Positions<'_>) -> Result<()> + 'e;
 
 /// Reads an index and its table for a search.

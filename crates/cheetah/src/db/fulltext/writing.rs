@@ -30,8 +30,8 @@ impl Transaction {
         done
     }
 
-    /// Removes the words of a row that this transaction deleted. If there are many, their postings
-    /// remain for a while, but no search finds them. Otherwise like
+    /// Removes the words of a row that this transaction deleted. If the row has several words,
+    /// their postings remain for a while, but no search finds them. Otherwise like
     /// [`insert_words`](Self::insert_words).
     pub fn delete_words(&mut self, postings: &Arc<Table>, row: RowWords<'_>) -> Result<()> {
         if !sound!(true, "full text: keep the words of a row that goes") {
@@ -108,8 +108,8 @@ impl Transaction {
         }
     }
 
-    /// Loads the words of a row into `load`, a load of the posting table, like [`load`](Self::load)
-    /// does rows.
+    /// Loads the words of a row into `load`, a load of the posting table, as [`load`](Self::load)
+    /// does with a row.
     pub fn load_words(&mut self, load: &mut Load, row: RowWords<'_>) -> Result<()> {
         row.words.sort();
         let mut room = std::mem::take(&mut self.posting_room);

@@ -129,8 +129,8 @@ impl Table {
     }
 
     fn with_state(def: TableDef, trees: Vec<Arc<Tree>>, lasting: Arc<LastingState>) -> Self {
-        // From now on rows are inserted. Disabled indexes are enabled later, which ends with a
-        // checkpoint.
+        // While an index is disabled, usually many rows are inserted, and ENABLE KEYS ends with a
+        // checkpoint: full leaves are written early.
         if let Some(rows) = trees.first() {
             rows.write_full_leaves_early(def.indexes.iter().any(|index| index.disabled));
         }

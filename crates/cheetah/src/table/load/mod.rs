@@ -207,7 +207,7 @@ impl Load {
     }
 
     /// Creates the trees and adds the buffered rows to them. Returns `false` if there is no memory
-    /// for that number of sorters, or no table to build.
+    /// for one sorter per index, or no table to build.
     fn begin_building(&mut self, core: &Core, begin: Begin<'_>) -> Result<bool> {
         let Self { table, into, is_modest, stage, refused } = self;
         let Stage::Keeps(kept) = stage else { return Ok(false) };

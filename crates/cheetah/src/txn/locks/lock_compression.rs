@@ -2,8 +2,8 @@
 //! keys.
 //!
 //! A lock is added to the compressed ones before it is removed from its stripe: in between its
-//! owner holds it twice, but it is never missing. Only requests of the owner itself compress, so
-//! the owner cannot end meanwhile.
+//! owner holds it twice, but it is never missing. Only the owner's own requests compress its locks,
+//! so the owner cannot end meanwhile.
 
 use super::lock_table::LockTable;
 use super::modes::LockMode;

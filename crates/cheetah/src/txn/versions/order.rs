@@ -70,9 +70,9 @@ impl Versions {
 
     /// Ends a transaction: takes the next stamp, calls `publish` for the log record and the counts,
     /// sets the outcome, and publishes the stamp. Only one transaction at a time ends, so
-    /// `publish` must be short, and must not wait for a thread that waits for this. It does I/O
-    /// only where a mini-transaction must: for a full log buffer, or a page that the ended epoch
-    /// needs. After an error of `publish` nothing is published; the caller stops the engine.
+    /// `publish` must be short, and must not wait for a thread that waits for this call. It does
+    /// I/O only where a mini-transaction must: for a full log buffer, or a page that the ended
+    /// epoch needs. After an error of `publish` nothing is published; the caller stops the engine.
     pub fn finish<R>(
         &self,
         txn: TxnId,

@@ -39,7 +39,7 @@ pub(in crate::db) struct WorkingOff {
 enum Worked {
     /// It is done.
     Off,
-    /// Another transaction has locked it, or it was deleted.
+    /// Skipped: it was deleted, or another transaction has locked it or one of its postings.
     Passed,
     /// Its posting table is not accessible now.
     TablePassed,
@@ -79,7 +79,8 @@ struct Step<'e> {
 }
 
 impl Step<'_> {
-    /// Looks from `next` on, and then from the beginning, for a removal that can be worked off.
+    /// Looks from `next` on, and then from the beginning, for a removal that can be worked off, and
+    /// works it off. Returns whether there was one.
     fn run(&mut self, next: &mut Vec<u8>) -> Result<bool> {
         let how = (Reading::View(self.txn.new_view()), None);
         let mut cursor = self.txn.cursor_as(&self.removed, 0, how, OnLocked::Wait)?;
