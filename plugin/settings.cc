@@ -25,7 +25,7 @@ static double stall_warning;
 static my_bool data_file_buffering, checkpoint_now, stats_auto_recalc, print_all_deadlocks;
 const char *compression_names[] = {"none", "lz4", "zstd", NullS};
 static TYPELIB compression_type = list_of(compression_names);
-// In the order of the flag that the engine gets: 0 or 1.
+// The names for the values of the flag that the engine gets: 0 and 1.
 static const char *change_buffering_names[] = {"none", "all", NullS};
 static TYPELIB change_buffering_type = list_of(change_buffering_names);
 

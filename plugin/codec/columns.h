@@ -19,7 +19,7 @@ bool is_stored(const Field *field);
 
 // Returns the bytes of a CHAR, VARCHAR or BLOB at `place` in the record, without padding or length.
 CheetahBytes column_bytes(const Field *field, const uchar *place);
-// Writes the bytes of such a column. A BLOB points to `value` afterwards.
+// Writes the bytes of a CHAR, VARCHAR or BLOB. A BLOB points to `value` afterwards.
 void set_column_bytes(const Field *field, uchar *place, CheetahBytes value);
 
 // A CHAR, VARCHAR or BLOB column. Caches the properties that `set_column_bytes` determines for

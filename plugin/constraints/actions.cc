@@ -78,7 +78,8 @@ class CurrentStep {
   const CascadeStep *before_;
 };
 
-// Like InnoDB: an action must not update a table if an update of that table caused the action.
+// Returns whether an earlier step updates the table. As in InnoDB, an action must not update a
+// table if an update of that table caused the action.
 static bool updates_above(const CascadeStep *step, const std::string &table) {
   for (; step != nullptr; step = step->cause) {
     if (step->is_update && *step->table == table) return true;

@@ -73,7 +73,7 @@ int ha_cheetah::info(uint what) {
   return 0;
 }
 
-// Sets the creation time. Like InnoDB, it is the time when the definition was last written.
+// Sets the creation time. As in InnoDB, it is the time when the definition was last written.
 void ha_cheetah::tell_creation() {
   char path[FN_REFLEN];
   strxnmov(path, sizeof path - 1, table->s->normalized_path.str, reg_ext, NullS);

@@ -19,7 +19,8 @@ static size_t bytes_in_server(const char *symbol) {
   return entry == nullptr ? 0 : static_cast<const ElfW(Sym) *>(entry)->st_size;
 }
 
-// Adds one virtual function after those of the class: its index is their number.
+// Adds one virtual function after those of the class. Its index is the number of the class's
+// virtual functions.
 template <class Class>
 struct Next : Class {
   virtual void next() = 0;

@@ -145,8 +145,8 @@ pub unsafe extern "C" fn cheetah_estimate_entry(
     })
 }
 
-/// Passes the estimated size of a table with `rows` rows in each format to the sink, beginning with
-/// the format that compresses least.
+/// Passes to the sink the estimated size, in each format, of a table with `rows` rows. The format
+/// that compresses least comes first.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_weigh(
     estimate: *mut CheetahEstimate,

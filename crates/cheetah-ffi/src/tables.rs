@@ -179,7 +179,7 @@ pub unsafe extern "C" fn cheetah_open_table(
     })
 }
 
-/// Returns whether the table must be opened again: because it was dropped, truncated, or replaced
+/// Returns whether the table must be opened again, because it was dropped, truncated, or replaced
 /// by a load since it was opened.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_is_dropped(table: *const CheetahTable) -> u8 {

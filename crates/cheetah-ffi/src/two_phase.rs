@@ -63,8 +63,8 @@ pub unsafe extern "C" fn cheetah_commit_ordered(txn: *mut CheetahTxn) {
     value((), || txn.0.commit_ordered());
 }
 
-/// Passes the XIDs of at most `count` transactions that were prepared before the database was
-/// opened to the sink, each XID only once. Returns their number.
+/// Passes to the sink the XIDs of at most `count` transactions that were prepared before the
+/// database was opened, each XID only once. Returns their number.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_recover(
     db: *mut CheetahDb,

@@ -114,7 +114,7 @@ impl Db {
     }
 
     /// Runs one step of everything that the threads would do, and returns whether anything was
-    /// done. For callers without threads.
+    /// done. For callers that start no background threads.
     pub fn run_background(&self) -> Result<bool> {
         self.0.background.step()
     }

@@ -205,8 +205,8 @@ impl Cursor {
         self.locking.as_ref().is_some_and(|scan| scan.is_unlocked())
     }
 
-    /// Reads the current row, which is not locked, again and waits for its lock; moves to the next
-    /// row if it no longer exists. Otherwise like [`next`](Self::next).
+    /// Reads the current row, which is not locked, once more, and waits for its lock. Moves to the
+    /// next row if it no longer exists. Otherwise like [`next`](Self::next).
     pub fn read_again(&mut self) -> Result<bool> {
         match &mut self.locking {
             Some(scan) => {

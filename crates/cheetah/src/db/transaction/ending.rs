@@ -154,8 +154,8 @@ impl Transaction {
         })
     }
 
-    /// Ends the transaction's changes if none remain, as `is_unchanged` decides: then there is
-    /// nothing to wait for (I6). Keeps the locks. Errors: those of a rollback.
+    /// Ends the transaction, except for its locks, if none of its changes remain, as `is_unchanged`
+    /// decides. There is then nothing to wait for (I6). Errors: those of a rollback.
     pub(in crate::db) fn end_if_unchanged(
         &mut self,
         is_unchanged: impl Fn(&Core, &Slot) -> bool,

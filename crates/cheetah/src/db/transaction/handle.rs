@@ -569,9 +569,9 @@ impl Transaction {
     }
 
     /// Inserts a row. May do I/O, and wait: for locks on rows and ranges, with the errors of
-    /// [`lock_table`](Self::lock_table), and for room in the log. Fails with `DuplicateKey` if a
-    /// row has the same unique key, which is then locked, and with `Limit` if the key or the row is
-    /// too long. After an error nothing has changed.
+    /// [`lock_table`](Self::lock_table), and for room in the log. Fails with `DuplicateKey` if
+    /// another row has the same unique key, and locks that row; fails with `Limit` if the key or
+    /// the row is too long. After an error nothing has changed.
     pub fn insert(&mut self, table: &Arc<Table>, row: &NewRow<'_>) -> Result<()> {
         self.write(table, RowRequest::insert(row))
     }

@@ -53,7 +53,7 @@ pub(crate) enum Ddl {
     /// Gives tables new definitions, with the same table IDs; and gives other tables changed
     /// foreign keys, leaving the rest of their definitions as it is.
     Alter(Vec<(Arc<Table>, TableDef)>, Vec<Constrained>),
-    /// Replaces a table by a new, empty one; the definition has its IDs.
+    /// Replaces a table with a new, empty one; the definition has its IDs.
     Truncate(Arc<Table>, TableDef),
 }
 
@@ -260,7 +260,7 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
     }
     let held: Vec<StillTable<'_>> = altered.iter().map(|table| table.hold_still()).collect();
     // In redo, the record lists the row-format versions: it was written before the startup, and
-    // rows may have been, too.
+    // so may rows.
     if !is_redo {
         ddl.leave_out_formats_of_no_row();
     }

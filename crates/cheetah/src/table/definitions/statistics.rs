@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::OnceLock;
 
-/// Statistics are out of date once more rows have changed than the last calculation counted,
-/// divided by `CHANGED_PART`.
+/// Statistics are out of date if the number of rows changed since the last calculation exceeds the
+/// rows counted then, divided by `CHANGED_PART`.
 const CHANGED_PART: u64 = 10;
 /// Minimum interval between calculations.
 const EVERY_NS: u64 = 10_000_000_000;

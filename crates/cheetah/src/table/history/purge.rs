@@ -9,8 +9,8 @@
 //!   I1  The removals of a purge step and the record of its progress change in one
 //!       mini-transaction, and the progress is part of the epoch state. So large values are freed
 //!       exactly once, whatever crashes happen (C4). Removing a record again does nothing.
-//!   I2  One thread at a time purges, here or between snapshots. A thread that finds another thread
-//!       purging returns.
+//!   I2  Only one thread at a time purges, here or in interval garbage collection. A thread that
+//!       finds another thread purging returns.
 //!   I3  Undo records of a dropped or quarantined table are skipped: its trees are freed as a
 //!       whole.
 //!   I4  Damage found at startup, or in transactions that ended before it, quarantines the table.

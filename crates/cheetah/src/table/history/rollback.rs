@@ -9,7 +9,7 @@
 //!   I2  ABORT is logged after the last UNDO.
 //!   I3  Undo records of a dropped or quarantined table are skipped: its trees are freed as a
 //!       whole.
-//!   I4  Damage found at startup, or in transactions left over from it, quarantines the table.
+//!   I4  Damage found at startup, or in transactions left over from startup, quarantines the table.
 //!       Otherwise the transaction keeps its locks, for another attempt ([`super::unfinished`]) or
 //!       the next startup.
 //!   I5  When the whole transaction is rolled back, its rows become free. When only some changes

@@ -28,7 +28,7 @@ const RECORDS_PER_STEP: usize = 256;
 /// Maximum number of undo records for which a thread waits for the rollback of a killed statement
 /// or of a disconnected client: about a hundredth of a second.
 const RECORDS_WAITED_FOR: u64 = 1000;
-/// Steps that closing a database waits for; the next startup continues.
+/// The number of steps that closing a database waits for; the next startup does the rest.
 const STEPS_AT_CLOSE: usize = 512;
 
 impl Unfinished {

@@ -222,10 +222,10 @@ impl Load {
     }
 
     /// Ends the load. Returns `None` if nothing was built and the buffered rows must still be
-    /// inserted; otherwise the table from now on, which is durable: earlier handles are invalid.
-    /// After an error the table is empty, or can only be dropped, emptied or renamed. `watch` is
-    /// called regularly with the number of finished records and their total, and returns whether to
-    /// stop.
+    /// inserted; otherwise the table to use from now on, which is durable. Earlier handles are
+    /// invalid. After an error the table is empty, or can only be dropped, emptied or renamed.
+    /// `watch` is called regularly with the number of finished records and their total, and returns
+    /// whether to stop.
     pub(crate) fn finish(&mut self, core: &Core, watch: &Watch<'_>) -> Result<Option<Arc<Table>>> {
         let building = match std::mem::replace(&mut self.stage, Stage::Ended) {
             Stage::Builds(building) => *building,

@@ -75,9 +75,9 @@ pub(crate) fn write_value(
     Ok(())
 }
 
-/// Returns the bytes of a value per step: at most a quarter of the shortest log file. A record
-/// longer than a log file would need a longer file, which is not preallocated: on a full disk, the
-/// log would fail in the middle of a mini-transaction.
+/// Returns the bytes of a value that one step writes: at most a quarter of the shortest log file. A
+/// record longer than a log file would need a longer file, which is not preallocated: on a full
+/// disk, the log would fail in the middle of a mini-transaction.
 fn step_bytes(core: &Core) -> usize {
     let page_bytes = page_capacity(&core.pool, PageClass::Large);
     let file_bytes = core.config.log_file_bytes.min(core.config.log_file_bytes_min);

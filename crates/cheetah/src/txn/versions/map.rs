@@ -241,7 +241,7 @@ impl<N: Number> Chunk<N> {
 
     /// Returns whether all transactions have ended at or before `horizon`.
     pub(super) fn has_ended_by(&self, horizon: u64) -> bool {
-        // In this order: a reader that sees that the last transaction has ended also sees its
+        // Read in this order: a reader that sees that the last transaction has ended also sees its
         // stamp.
         let have_all_ended = self.active_count.get() == 0;
         let may_be_asked = self.newest_stamp.get() > horizon;
