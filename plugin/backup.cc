@@ -4,7 +4,7 @@
 //
 // A program that copies only the engines it knows would report success without our tables. So the
 // first stage fails, unless the backup was announced as one that handles this engine.
-// cheetah-backup announces it in a separate session, as it cannot use the session of
+// cheetah-backup announces it in a separate session, because it cannot use the session of
 // mariadb-backup; other programs set a variable.
 #include "backup.h"
 
@@ -43,7 +43,7 @@ static Notes notes_of(const char *by) {
   return {{"server", server_version}, {"pinned", time_now()}, {"by", by}};
 }
 
-// Must be called while commits are blocked.
+// Adds the position of the binary log to the notes. Must be called while commits are blocked.
 static void note_position(Notes *notes) {
   if (!mysql_bin_log.is_open()) return;
   LOG_INFO end;
@@ -54,7 +54,7 @@ static void note_position(Notes *notes) {
   if (!mysql_bin_log.append_state_pos(&gtid)) notes->emplace_back("gtid", std::string(gtid.ptr(), gtid.length()));
 }
 
-// Returns whether the backup still blocks commits: not if its stages end early, or because the
+// Returns whether the backup still blocks commits. It does not if its stages ended early, or the
 // connection was lost.
 static bool blocks_commits(THD *thd) {
   return thd != nullptr && !thd_killed(thd) &&
@@ -101,7 +101,8 @@ static bool is_announced(THD *thd) {
   return true;
 }
 
-// The server has no way to refuse the stage: the stage begins, but the statement fails.
+// Refuses a backup that would leave out the engine's tables. The server has no way to refuse the
+// stage itself: the stage begins, but the statement fails.
 static void prepare_for_backup() {
   THD *thd = current_thd;
   if (thd == nullptr || is_announced(thd) || !has_lasting_tables()) return;

@@ -50,7 +50,7 @@ class Buffer {
     std::memset(reserve(count), 0, count);
     size_ += count;
   }
-  // Seven bits per byte, lowest bits first.
+  // Appends a number with seven bits per byte, lowest bits first.
   void append_varint(unsigned long long value) {
     unsigned char *place = reserve(10);
     size_t used = 0;

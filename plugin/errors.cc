@@ -37,21 +37,21 @@ static int corrupted(THD *thd) {
   return HA_ERR_CRASHED;
 }
 
-// The server's message does not contain the reason, so the reason is logged.
+// Reports a missing key. The server's message does not contain the reason, so the reason is logged.
 static int without_key(THD *thd) {
   log_failure();
   warn(thd, HA_ERR_DECRYPTION_FAILED);
   return HA_ERR_DECRYPTION_FAILED;
 }
 
-// Like InnoDB: such an error rolls back the whole transaction.
+// Marks the transaction for rollback: as in InnoDB, such an error rolls back the whole transaction.
 static int ends_transaction(THD *thd, int error) {
   if (thd != nullptr) thd->mark_transaction_to_rollback(true);
   return error;
 }
 
-// The server shows only the number of an error of COMMIT or ROLLBACK, so the message is also given
-// as a warning.
+// Reports that a commit or rollback did not end as requested. The server shows only the number of
+// an error of COMMIT or ROLLBACK, so the message is also given as a warning.
 static int not_as_asked(THD *thd) {
   log_failure();
   warn(thd, ER_ERROR_DURING_ROLLBACK);
@@ -63,7 +63,8 @@ static int constraint_refused(THD *thd, int error) {
   return error;
 }
 
-// Like InnoDB's, the message does not name the constraint that protects the table.
+// Reports that a constraint protects the table. Like InnoDB's, the message does not name the
+// constraint.
 static int is_referenced(THD *thd) {
   Session *session = thd != nullptr ? Session::existing(thd) : nullptr;
   if (session != nullptr) session->set_constraint_text({});
@@ -71,13 +72,13 @@ static int is_referenced(THD *thd) {
   return HA_ERR_ROW_IS_REFERENCED;
 }
 
-// The engine's message is the name of the index.
+// Reports that a constraint needs an index. The engine's message is the name of the index.
 static int index_is_needed() {
   my_error(ER_DROP_INDEX_FK, MYF(0), last_message().c_ptr_safe());
   return own_error_reported;
 }
 
-// Like InnoDB: reports the message of the search parser as a syntax error.
+// Reports the message of the search parser as a syntax error, as InnoDB does.
 static int search_not_understood() {
   my_printf_error(ER_PARSE_ERROR, "%s", MYF(0), last_message().c_ptr_safe());
   return own_error_reported;

@@ -21,7 +21,7 @@ enum OwnError {
 
 // Returns the handler error for a CheetahCode. If the server's message would not say enough, the
 // engine's message is added as a warning. Storage failures also go to the error log. Marks the
-// transaction of `thd` for rollback where the engine demands it.
+// transaction of `thd` for rollback where the engine requires it.
 int handler_error(int32_t code, THD *thd);
 
 // Sets `text` to the message of one of our own error numbers. Returns false for other numbers.

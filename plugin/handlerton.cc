@@ -44,7 +44,8 @@ static int savepoint_rollback(THD *thd, void *place) {
 
 static int savepoint_release(THD *, void *) { return 0; }
 
-// Like InnoDB: locks survive the rollback to a savepoint, and so must their tables' metadata locks.
+// Returns whether a rollback to a savepoint may release metadata locks. As in InnoDB, locks survive
+// the rollback, and so must the metadata locks of their tables.
 static bool savepoint_rollback_can_release_mdl(THD *thd) {
   Session *session = Session::existing(thd);
   return session == nullptr || !cheetah_holds_locks(session->txn());
@@ -68,7 +69,8 @@ static int start_consistent_snapshot(THD *thd) {
 
 static bool flush_logs(handlerton *) { return handler_error(cheetah_sync_log(engine.db), current_thd) != 0; }
 
-// The server does not know that an orphan was partitioned: dropping its name drops its partitions.
+// Drops the partitions of an orphan by its name, because the server does not know that the orphan
+// was partitioned.
 static int drop_orphaned_partitions(const std::string &name) {
   std::vector<std::string> partitions = table_names(name + "#P#");
   if (partitions.empty() || has_definition(name)) return HA_ERR_NO_SUCH_TABLE;
@@ -80,7 +82,8 @@ static int drop_orphaned_partitions(const std::string &name) {
   return 0;
 }
 
-// The server does not know that a table without a .frm file had a vector index.
+// Drops the vector indexes of orphans. The server does not know that a table without a .frm file
+// had a vector index.
 static void drop_orphaned_vectors(const std::string &name) {
   if (is_temporary_name(name) || has_definition(name)) return;
   for (const std::string &vectors : table_names(name + vector_mark)) drop_or_warn(vectors);
@@ -95,8 +98,8 @@ static int drop_table(handlerton *, const char *path) {
   return error == HA_ERR_NO_SUCH_TABLE ? drop_orphaned_partitions(name) : error;
 }
 
-// `path`: "./database/". The server has dropped the tables it knows; the remaining tables are
-// orphans.
+// Drops the remaining tables of a database. `path`: "./database/". The server has dropped the
+// tables that it knows; the remaining tables are orphans.
 static void drop_database(handlerton *, char *path) {
   std::string prefix = table_name_of_path(path);
   if (prefix.empty() || prefix.back() != FN_LIBCHAR) prefix += FN_LIBCHAR;

@@ -18,7 +18,7 @@
 #include <ctime>
 #include <sstream>
 
-// Exported by the server, declared in none of its headers.
+// The server exports this function, but none of its headers declares it.
 void ignore_db_dirs_append(const char *directory);
 
 using namespace cheetah;
@@ -27,17 +27,17 @@ using namespace cheetah;
 // initialised the plugins of its command line.
 static void hide_directory() { ignore_db_dirs_append(reinterpret_cast<const char *>(open_config().directory.data)); }
 
-// Also called from the engine's threads.
+// Logs an error of the background. Also called from the engine's threads.
 static void log_background_error(void *, CheetahBytes text) {
   sql_print_error("CHEETAH: %.*s", static_cast<int>(text.len), reinterpret_cast<const char *>(text.data));
 }
 
-// Also called from the engine's threads.
+// Logs a long stall. Also called from the engine's threads.
 static void log_stall(void *, CheetahBytes text) {
   sql_print_warning("CHEETAH: %.*s", static_cast<int>(text.len), reinterpret_cast<const char *>(text.data));
 }
 
-// In the server's time zone, like the error log.
+// Passes the current time to the sink, in the server's time zone, like the error log.
 static void tell_time(void *, CheetahTextSink sink, void *sink_context) {
   time_t seconds = time(nullptr);
   tm parts;
@@ -47,7 +47,7 @@ static void tell_time(void *, CheetahTextSink sink, void *sink_context) {
   sink(sink_context, CheetahBytes{reinterpret_cast<const uint8_t *>(text), length});
 }
 
-// Logs line by line, as the server truncates long messages.
+// Logs line by line, because the server truncates long messages.
 static void log_deadlock(void *, CheetahBytes text) {
   if (!prints_all_deadlocks()) return;
   sql_print_information("CHEETAH: Transactions deadlock detected, dumping detailed information.");

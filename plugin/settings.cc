@@ -25,7 +25,7 @@ static double stall_warning;
 static my_bool data_file_buffering, checkpoint_now, stats_auto_recalc, print_all_deadlocks;
 const char *compression_names[] = {"none", "lz4", "zstd", NullS};
 static TYPELIB compression_type = list_of(compression_names);
-// In the order of the flag that the engine gets: 0 or 1.
+// The names for the values of the flag that the engine gets: 0 and 1.
 static const char *change_buffering_names[] = {"none", "all", NullS};
 static TYPELIB change_buffering_type = list_of(change_buffering_names);
 
@@ -109,7 +109,7 @@ bool boolean_of(st_mysql_value *value, bool *result) {
   return number == 0 || number == 1;
 }
 
-// The check function makes the checkpoint: its failure fails the statement.
+// Makes a checkpoint. This is the variable's check function, so a failure fails the statement.
 static int make_checkpoint(THD *, st_mysql_sys_var *, void *save, st_mysql_value *value) {
   bool is_asked = false;
   *static_cast<my_bool *>(save) = false;
@@ -120,7 +120,7 @@ static int make_checkpoint(THD *, st_mysql_sys_var *, void *save, st_mysql_value
   return 1;
 }
 
-// The check function writes the snapshot, like `make_checkpoint`. The variable itself stays empty.
+// Writes a snapshot, in the check function like `make_checkpoint`. The variable itself stays empty.
 static int write_snapshot(THD *thd, st_mysql_sys_var *, void *save, st_mysql_value *value) {
   char buffer[FN_REFLEN];
   int length = sizeof(buffer);
@@ -316,10 +316,12 @@ CheetahConfig open_config() {
   return config;
 }
 
-// With the last argument true, an unknown name is no error (1193), despite the argument's name.
+// Returns the variable with this name, if it exists. With the last argument true, an unknown name
+// is no error (1193), despite the argument's name.
 static sys_var *find_variable(THD *thd, const char *name) { return find_sys_var(thd, name, strlen(name), true); }
 
-// InnoDB's variable has the same effect, as users may already have set it.
+// Returns whether every deadlock is logged. InnoDB's variable has the same effect, because users
+// may already have set it.
 bool prints_all_deadlocks() {
   THD *thd = current_thd;
   if (print_all_deadlocks || thd == nullptr) return print_all_deadlocks;
@@ -335,8 +337,8 @@ static ulonglong innodb_lock_wait_seconds(THD *thd) {
   return *reinterpret_cast<const uint *>(variable->value_ptr(thd, OPT_SESSION, &null_clex_str));
 }
 
-// For NOWAIT and WAIT n the server sets InnoDB's variable, but not ours. For the statement it also
-// sets its own lock_wait_timeout, so that is used.
+// Returns the timeout of lock waits. For NOWAIT and WAIT n the server sets InnoDB's variable, but
+// not ours. For the statement it also sets its own lock_wait_timeout, so that variable is used.
 uint64_t lock_wait_timeout_ns(THD *thd) {
   ulonglong seconds = THDVAR(thd, lock_wait_timeout);
   if (seconds == default_lock_wait_seconds) seconds = innodb_lock_wait_seconds(thd);

@@ -161,8 +161,8 @@ void KeyPart::invert_from(size_t start, uchar invert, Buffer *out) const {
   for (uchar *at = out->data() + start; at < out->data() + out->size(); at++) *at ^= 0xff;
 }
 
-// A CHAR is cut to the key part before its padding is removed: the record's bytes after the part
-// may be undefined.
+// A CHAR is truncated to the key part before its padding is removed: the record's bytes after the
+// part may be undefined.
 CheetahBytes KeyPart::text_of(const uchar *place) const {
   if (!is_char(field_)) return column_bytes(field_, place);
   CHARSET_INFO *cs = field_->charset();

@@ -53,7 +53,7 @@ static ulonglong number_of(CheetahBytes value) {
   return number;
 }
 
-// The sign bit is inverted in the key.
+// Returns the text of an integer, whose sign bit is inverted in the key.
 static std::string integer_text(CheetahBytes value) {
   ulonglong half = 1ULL << (value.len * 8 - 1);
   return std::to_string(static_cast<longlong>(number_of(value) - half));
@@ -84,7 +84,7 @@ static std::string time_text(CheetahBytes value, uint decimals) {
   return quoted(time, decimals);
 }
 
-// Timestamp 0 means '0000-00-00 00:00:00'.
+// Returns the text of a timestamp. Timestamp 0 means '0000-00-00 00:00:00'.
 static std::string timestamp_text(CheetahBytes value, uint decimals) {
   timeval moment;
   my_timestamp_from_binary(&moment, value.data, decimals);
@@ -110,8 +110,9 @@ static std::string decimal_text(CheetahBytes value, uint decimals, uint precisio
   return std::string(text, static_cast<size_t>(length));
 }
 
-// The key has the bits that the server sorts by: all bits of a negative number are inverted; other
-// numbers have their sign bit inverted and their exponent increased by one.
+// Returns the text of a floating-point number. The key has the bits that the server sorts by: all
+// bits of a negative number are inverted; other numbers have their sign bit inverted and their
+// exponent increased by one.
 static std::string real_text(CheetahBytes value) {
   ulonglong top = 1ULL << (value.len * 8 - 1), bits = number_of(value);
   ulonglong exponent_unit = 1ULL << (value.len == sizeof(float) ? 23 : 52);

@@ -8,7 +8,7 @@
 namespace cheetah {
 
 // CHAR with single-byte characters and BINARY columns up to these widths are stored with a fixed
-// width, as their values mostly fill them.
+// width, because their values mostly fill them.
 static constexpr uint fixed_char_bytes_max = 8;
 static constexpr uint fixed_binary_bytes_max = 32;
 // If an update writes an unchanged value longer than this, the old external value is reused.
@@ -88,8 +88,8 @@ void RowCodec::add(Field *field, TABLE *table) {
 }
 
 // The server computes a virtual column only on request, and otherwise does not set its bits. The
-// bits must be the same in all rows, as REPLACE compares whole rows, and CHECKSUM TABLE includes
-// all bits.
+// bits must be the same in all rows, because REPLACE compares whole rows, and CHECKSUM TABLE
+// includes all bits.
 void RowCodec::add_unstored(const Field *field, const TABLE *table) {
   auto add = [&](uint offset, uchar bit) {
     bool is_set = table->s->default_values[offset] & bit;
@@ -125,7 +125,7 @@ void RowCodec::add_fixed(const Fixed &column) {
   fixed_bytes_ += column.width;
 }
 
-// The odd bits of a BIT column are stored among the NULL bits.
+// Adds the odd bits of a BIT column, which are stored among the NULL bits.
 void RowCodec::add_null_bits(const Field_bit *field, const TABLE *table) {
   if (field->bit_ptr == nullptr || field->bit_len == 0) return;
   null_bits_.push_back(NullBits{static_cast<uint>(field->null_ptr - table->record[0]), field->null_bit,

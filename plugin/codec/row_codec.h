@@ -12,8 +12,8 @@
 //       NULL again, the record is unchanged.
 //   R3  CHAR is stored without its padding if that can save space.
 //   R4  An external value (a locator that replaces a large value in the row) is fetched only if its
-//       column is read. The new row reuses it if its column is not written, or written with the
-//       same value.
+//       column is read. The new row reuses the external value if its column is not written, or
+//       written with the same value.
 #pragma once
 
 #include "server.h"

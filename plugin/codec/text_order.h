@@ -29,7 +29,7 @@ namespace cheetah {
 class TextOrder {
  public:
   // `fixed_width`: the column is a CHAR. `max_chars`: the length of the key part; longer values are
-  // cut.
+  // truncated.
   void init(CHARSET_INFO *charset, bool fixed_width, uint max_chars);
 
   // Returns whether a CHAR must be passed with all its trailing spaces.
@@ -42,7 +42,7 @@ class TextOrder {
   // weights of a prefix of a text are a prefix of its weights, if the collation compares character
   // by character.
   static bool has_one_level(const CHARSET_INFO *charset);
-  // The two parts of `append`, for a collation with one level.
+  // Append the two parts of what `append` appends, for a collation with one level.
   void append_beginning(const uchar *text, size_t length, Buffer *scratch, Buffer *out) const;
   void append_end(Buffer *out) const;
   // Returns the size in bytes of the first `max_chars` characters.

@@ -16,8 +16,9 @@ static const char *const stop_words[] = {
 
 static constexpr size_t stop_word_bytes_max = 5;
 
-// Like InnoDB, which compares the bytes as latin1 regardless of the index's character set. So case
-// is ignored even if the collation is binary, and accents of multi-byte letters are significant.
+// Compares like InnoDB, which treats the bytes as latin1 regardless of the index's character set.
+// So case is ignored even if the collation is binary, and accents of multi-byte letters are
+// significant.
 static uint64_t stop_word_key(CheetahBytes word) {
   uint64_t key = 0;
   for (size_t at = 0; at < word.len; at++) key = key << 8 | my_charset_latin1.sort_order[word.data[at]];
@@ -101,7 +102,7 @@ CheetahBytes WordCodec::encode(const uchar *word, size_t bytes, Length length) {
   return {place, lower_bytes};
 }
 
-// Encodes the word in pieces, as `order_` takes at most `max_chars` characters at a time.
+// Encodes the word in pieces, because `order_` takes at most `max_chars` characters at a time.
 void WordCodec::append_weights(const uchar *word, size_t bytes, Length length) {
   size_t taken = 0;
   do {

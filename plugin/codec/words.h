@@ -39,7 +39,7 @@ class WordCodec {
   // Puts the words of the record that belong into the index into the list.
   void collect(const uchar *record, CheetahWords *words);
   // Passes all words of the record to the sink, in order. Words that are too long for the index are
-  // passed with all their weights, as phrases compare them completely.
+  // passed with all their weights, because phrases compare them completely.
   int32_t tell_words(const uchar *record, CheetahWordSink *sink);
   // Passes all words of a query's text to the sink.
   int32_t split(CheetahBytes text, CheetahWordSink *sink);
@@ -66,7 +66,7 @@ class WordCodec {
   std::vector<Field *> fields_;
   TextOrder order_;
   Buffer end_;
-  // Of the current word.
+  // Buffers for the current word.
   Buffer lower_case_, scratch_, weights_;
 };
 

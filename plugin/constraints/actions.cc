@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Actions on the rows of a child. Each action uses the child's own handler, which in turn checks
 // the child's own constraints. Actions do not call the server's ha_* functions: the binary log must
-// have no rows of actions, as the replica's engine repeats them, and triggers must not fire.
+// have no rows of actions, because the replica's engine repeats them, and triggers must not fire.
 //
 // If a table appears more than once in a chain of actions, all its levels use the same handler. So
 // the handler's records are restored when a level ends, and a level keeps no other state in it.
@@ -13,7 +13,7 @@
 #include "errors.h"
 #include "handler/ha_cheetah.h"
 
-// The server exports it without declaring it.
+// The server exports this function without declaring it.
 TABLE *find_fk_open_table(THD *thd, const char *db, size_t db_len, const char *table, size_t table_len);
 
 namespace cheetah {
@@ -78,7 +78,8 @@ class CurrentStep {
   const CascadeStep *before_;
 };
 
-// Like InnoDB: an action must not update a table if an update of that table caused the action.
+// Returns whether an earlier step updates the table. As in InnoDB, an action must not update a
+// table if an update of that table caused the action.
 static bool updates_above(const CascadeStep *step, const std::string &table) {
   for (; step != nullptr; step = step->cause) {
     if (step->is_update && *step->table == table) return true;
@@ -168,7 +169,7 @@ int ha_cheetah::follow_row(const Action &action, uint32_t index_no, CheetahCurso
 }
 
 // Marks only the columns of the constraint as written. A table with generated columns keeps all
-// columns marked, as the server may compute others from them.
+// columns marked, because the server may compute others from them.
 void ha_cheetah::write_only(const std::vector<KeyPart> &parts, size_t count) {
   if (table->vfield != nullptr) return;
   bitmap_clear_all(&table->tmp_set);

@@ -27,7 +27,7 @@ struct CascadeStep {
 class ParentValues {
  public:
   void take(const std::vector<KeyPart> &parts, size_t count, const uchar *record);
-  // Copies them into the child's record. Returns false if a value does not fit.
+  // Copies the values into the child's record. Returns false if a value does not fit.
   bool put(const std::vector<KeyPart> &parts, uchar *record) const;
 
  private:

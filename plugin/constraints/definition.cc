@@ -56,7 +56,7 @@ void Definition::find_renamed_columns() {
   }
 }
 
-// Existing constraints use the old names of columns.
+// Returns the new name of a column. Existing constraints use the old names.
 std::string Definition::new_column_name(const char *name) const {
   List_iterator_fast<Create_field> columns(const_cast<Alter_info *>(alter_info_)->create_list);
   while (const Create_field *column = columns++) {

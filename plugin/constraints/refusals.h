@@ -19,7 +19,7 @@ struct Refusal {
 };
 
 // Appends "(`a`, `b`) = (1, 'x')": the first columns of a key and their values in a record of its
-// table. Long values are cut.
+// table. Long values are truncated.
 void append_key(THD *thd, const std::vector<KeyPart> &parts, size_t count, const uchar *record, String *out);
 
 // Appends "(1, 'x')": only the values.

@@ -111,7 +111,7 @@ static LEX_CSTRING *kept(THD *thd, CheetahBytes text) {
   return kept(thd, reinterpret_cast<const char *>(text.data), text.len);
 }
 
-// `strongest`: report the stronger of both actions as both. When a statement deletes rows, the
+// `strongest`: report the stronger of both actions for both. When a statement deletes rows, the
 // server decides by the delete action which tables to open; it does not consider that an action may
 // update a table further down the chain.
 static FOREIGN_KEY_INFO *info_of(THD *thd, const CheetahForeignKey &constraint, bool strongest) {
@@ -151,7 +151,8 @@ int ha_cheetah::get_parent_foreign_key_list(THD *thd, List<FOREIGN_KEY_INFO> *li
   bool may_be_updated_by_action = constraints_.count(CHEETAH_ROLE_CHILD) != 0;
   for (size_t no = 0; no < constraints_.count(CHEETAH_ROLE_PARENT); no++) {
     CheetahForeignKey constraint = constraints_.get(CHEETAH_ROLE_PARENT, no);
-    // The copy of a child that is about to replace it: the server could not open the copy.
+    // This child is a copy that is about to replace its original. The server could not open the
+    // copy.
     if (is_intermediate_name(text_of(constraint.child))) continue;
     list->push_back(info_of(thd, constraint, may_be_updated_by_action));
   }

@@ -226,7 +226,7 @@ class AlterContext final : public inplace_alter_handler_ctx {
     return code == CHEETAH_CODE_END ? 0 : handler_error(code, thd_);
   }
 
-  // Describes the keys now, as the table may not be opened again for a while.
+  // Describes the keys now, because the table may not be opened again for a while.
   void describe_new_keys() const {
     CheetahTable *opened = nullptr;
     if (cheetah_open_table(engine.db, bytes_of(name_), &opened) != CHEETAH_CODE_OK) return;
@@ -449,7 +449,7 @@ bool ha_cheetah::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info 
   if (error == 0) error = context->check_fulltext();
   if (error == 0) error = context->find_constraints();
   if (error == HA_ERR_CANNOT_ADD_FOREIGN || error == HA_ERR_FOUND_DUPP_KEY) {
-    // The same error as for a copy, which InnoDB makes here.
+    // Reports the same error as for a copy. InnoDB makes a copy here.
     my_error(ER_CANT_CREATE_TABLE, MYF(0), table_share->db.str, table_share->table_name.str, error);
     return true;
   }

@@ -23,10 +23,10 @@ class Alteration {
   TABLE *altered() const { return altered_; }
   const TableCodec &codec() const { return codec_; }
   WordCodec &fulltext(size_t no) { return codec_.fulltext()[no]; }
-  // For each index, its number in the old definition, or `no_index`.
+  // Returns for each index its number in the old definition, or `no_index`.
   const std::vector<unsigned> &from() const { return from_; }
 
-  // For each full-text index, its number in the old definition, or `no_index`.
+  // Returns for each full-text index its number in the old definition, or `no_index`.
   const std::vector<unsigned> &fulltext_from() const { return fulltext_from_; }
   bool builds_fulltext() const;
 
@@ -37,7 +37,8 @@ class Alteration {
   // dropped or reordered.
   bool has_names() const;
 
-  // The change that the engine makes to the present rows; null if the columns stay the same.
+  // Returns the change that the engine makes to the present rows; null if the columns stay the
+  // same.
   const CheetahNewRows *new_rows() const { return changes_columns() ? &new_rows_.for_engine : nullptr; }
 
   // Returns why the table must be copied; null if the engine can keep or convert its rows, keep its

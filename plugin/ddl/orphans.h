@@ -23,7 +23,7 @@ constexpr const char *vector_mark = "#i#";
 // vector index.
 bool has_definition(const std::string &name);
 
-// Drops a table. Logs a warning if this fails, as no statement could report the error.
+// Drops a table. Logs a warning if this fails, because no statement could report the error.
 void drop_or_warn(const std::string &name);
 
 // Drops temporary tables of a server that was killed.

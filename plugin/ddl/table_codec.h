@@ -71,17 +71,17 @@ class TableCodec {
   const RowCodec &row() const { return row_; }
   const std::vector<SecondaryCodec> &secondaries() const { return secondaries_; }
 
-  // Index 0 of the engine is the clustered index. The secondary indexes follow in the server's
-  // order. Full-text indexes are counted separately.
+  // Returns the engine's number of an index. Index 0 of the engine is the clustered index. The
+  // secondary indexes follow in the server's order. Full-text indexes are counted separately.
   uint engine_index(uint key_no) const { return engine_indexes_[key_no]; }
   uint key_number(uint engine_index) const { return engine_index == 0 ? clustered_no_ : key_numbers_[engine_index - 1]; }
-  // Full-text indexes in the server's order. The engine numbers them from 0.
+  // Returns the full-text indexes in the server's order. The engine numbers them from 0.
   std::vector<WordCodec> &fulltext() { return fulltext_; }
   const std::vector<WordCodec> &fulltext() const { return fulltext_; }
   size_t fulltext_index(uint key_no) const { return engine_indexes_[key_no]; }
   const SecondaryCodec &secondary_of(uint engine_index) const { return secondaries_[engine_index - 1]; }
   const KeyCodec &key_of(uint key_no) const;
-  // Like `key_of`, by the engine's index number.
+  // Like `key_of`, but takes the engine's index number.
   const KeyCodec &key_at(uint engine_index) const {
     return engine_index == 0 ? clustered_ : secondary_of(engine_index).key();
   }
@@ -95,7 +95,7 @@ class TableCodec {
   // Appends the fingerprint: bytes that differ whenever rows or keys are encoded differently.
   void append_fingerprint(Buffer *out) const;
   // Appends the names of columns. If columns were added, dropped or reordered in place, the table
-  // stores the names after its fingerprint, as the fingerprint may not change when columns are
+  // stores the names after its fingerprint, because the fingerprint may not change when columns are
   // reordered.
   static void append_names(const TABLE *table, Buffer *out);
   // Returns whether `kept`, the bytes stored with the engine's table, match the definition.

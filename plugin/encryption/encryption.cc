@@ -105,7 +105,7 @@ static void set_rotate_key_age(THD *, st_mysql_sys_var *, void *place, const voi
   tell_rotation();
 }
 
-// Like InnoDB: without a key the setting is refused.
+// Refuses a setting without a key, as InnoDB does.
 static int refuse_without_key(THD *thd) {
   if (newest_key_version(system_key) != 0) return 0;
   push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, HA_ERR_UNSUPPORTED,
@@ -126,7 +126,7 @@ static int check_encrypt_log(THD *thd, st_mysql_sys_var *, void *save, st_mysql_
   return wanted ? refuse_without_key(thd) : 0;
 }
 
-// Like InnoDB: a missing key only causes a warning.
+// Sets the default key. As in InnoDB, a missing key only causes a warning.
 static void set_default_key(THD *thd, st_mysql_sys_var *, void *place, const void *value) {
   uint id = *static_cast<const uint *>(value);
   *static_cast<uint *>(place) = id;

@@ -163,7 +163,7 @@ int ha_cheetah::analyze(THD *thd, HA_CHECK_OPT *) {
   return error == 0 ? info(HA_STATUS_CONST | HA_STATUS_VARIABLE) != 0 : HA_ADMIN_FAILED;
 }
 
-// The server rebuilds the table by a copy.
+// Makes the server rebuild the table through a copy.
 int ha_cheetah::optimize(THD *, HA_CHECK_OPT *) { return HA_ADMIN_TRY_ALTER; }
 
 int ha_cheetah::repair(THD *, HA_CHECK_OPT *) { return HA_ADMIN_NOT_IMPLEMENTED; }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Full-text indexes: writes the words of rows, and searches them.
 //
-// The server begins a search by `ft_init_ext` when it plans the statement. If it reads the table by
-// this search, `ft_read` returns the rows in the order of their ranks. Otherwise the server
-// requests the rank of each row that it has read by other means. One search may be used for both.
+// The server begins a search with `ft_init_ext` when it plans the statement. If the statement reads
+// the table through this search, `ft_read` returns the rows in descending order of rank. Otherwise
+// the server requests the rank of each row that it has read in another way. The same search may be
+// used for both.
 //
 // In a locking read, the search finds the latest committed rows, regardless of the snapshot. If a
-// row changed before it was locked, it is searched again, so that the statement gets no row that no
-// longer matches.
+// row changed before it was locked, the search runs again for this row, so that the statement gets
+// no row that no longer matches.
 #include "engine.h"
 #include "errors.h"
 #include "handler/ha_cheetah.h"
@@ -52,8 +53,9 @@ class SearchTexts final {
     return CheetahSearch{query, index_->end(), ft_result_cache_limit(), split, words_of_row, this, mode, read};
   }
 
-  // Returns the charset of queries. The engine parses queries by single-byte ASCII characters. A
-  // charset whose characters all have several bytes has none, so utf8mb4 is used instead.
+  // Returns the charset in which queries are passed to the engine, which parses them by their
+  // single-byte ASCII characters. If all characters of the index's charset have several bytes, this
+  // is utf8mb4.
   static CHARSET_INFO *charset_of_queries(const WordCodec &index) {
     return index.charset()->mbminlen == 1 ? index.charset() : &my_charset_utf8mb4_bin;
   }
@@ -162,7 +164,7 @@ int ha_cheetah::search_words(const FulltextSearch &search, CheetahMatches **matc
   return handler_error(cheetah_search(txn_, engine_table_.get(), no, &asked, matches), ha_thd());
 }
 
-// Searches for one row. Sets `rank` to 0 if the row does not match.
+// Gets the rank of one row in the search; 0 if the row does not match.
 int ha_cheetah::rank_now(FulltextSearch *search, CheetahBytes key, float *rank) {
   int error = begin_unlocked(false);
   if (error != 0) return error;
@@ -213,8 +215,8 @@ float ha_cheetah::rank_of(FulltextSearch *search, const uchar *record) {
   return rank_of_key(search, key_.bytes());
 }
 
-// With partitions and several searches, the server may pass a different search than the one that it
-// reads by.
+// Returns the rank of the row that was read last. With partitions and several searches, the server
+// may pass a different search than the one through which it reads.
 float ha_cheetah::rank_of_last(FulltextSearch *search) {
   return search == read_search_ ? search->rank : rank_of_key(search, read_key_.bytes());
 }
@@ -236,8 +238,8 @@ int32_t ha_cheetah::check_words(CheetahTextSink sink, void *context) {
   return code;
 }
 
-// Adds the columns of full-text indexes to the read set if the clustered key may change, as then
-// all words of the row change.
+// Adds the columns of full-text indexes to the read set if the clustered key may change, because
+// then all words of the row are written again.
 void ha_cheetah::column_bitmaps_signal() {
   handler::column_bitmaps_signal();
   if (codec_.fulltext().empty() || !writes_clustered_columns()) return;
@@ -246,8 +248,8 @@ void ha_cheetah::column_bitmaps_signal() {
   }
 }
 
-// Changes of words with their row. The key of the row is in `key_`, and the previous key in
-// `old_key_`.
+// The following functions write the words of a row that is inserted, deleted or changed. The key of
+// the row is in `key_`, and the previous key in `old_key_`.
 
 CheetahWords *ha_cheetah::words(WordList *list) {
   if (!*list) list->reset(cheetah_new_words());

@@ -33,10 +33,10 @@ using namespace cheetah;
 
 ha_cheetah::ha_cheetah(handlerton *hton, TABLE_SHARE *share) : CostedHandler(hton, share) {}
 
-// The server calls this again whenever a statement locks the table. A locking read must visit the
-// rows that it counts, so it has no HA_HAS_RECORDS. If reads do not lock ranges, the server makes
-// its own checks (UNIQUE .. USING HASH, WITHOUT OVERLAPS) after it has written the row, so that one
-// of two concurrent writers finds the other's row.
+// Returns the properties of the handler. The server calls this again whenever a statement locks the
+// table. A locking read must visit the rows that it counts, so it has no HA_HAS_RECORDS. If reads
+// do not lock ranges, the server makes its own checks (UNIQUE .. USING HASH, WITHOUT OVERLAPS)
+// after it has written the row, so that one of two concurrent writers finds the other's row.
 handler::Table_flags ha_cheetah::table_flags() const {
   Table_flags counts = read_ == CHEETAH_READ_CONSISTENT || is_temporary() ? HA_HAS_RECORDS : 0;
   // Like InnoDB: statement-based replication has the same effect on the replica only if no other
@@ -55,7 +55,7 @@ const char *ha_cheetah::index_type(uint key_no) {
   return is_fulltext(table_share->key_info[key_no]) ? "FULLTEXT" : "BTREE";
 }
 
-// A full-text index has no flags, as it is only searched.
+// A full-text index has no flags, because it is only searched.
 ulong ha_cheetah::index_flags(uint key_no, uint, bool) const {
   if (is_fulltext(table_share->key_info[key_no])) return 0;
   ulong flags = HA_READ_NEXT | HA_READ_PREV | HA_READ_ORDER | HA_READ_RANGE | HA_KEYREAD_ONLY;

@@ -34,7 +34,7 @@ bool is_temporary_name(const std::string &name);
 uint position_bytes(const TableCodec &codec);
 
 // Describes to the engine the encoding of a table's keys and the statistics options of its
-// definition. From then on the engine collects statistics by itself.
+// definition. From then on the engine collects statistics automatically.
 void describe_keys(const CheetahTable *engine_table, const TableCodec &codec, const TABLE_SHARE *share,
                    bool is_temporary);
 
@@ -83,7 +83,7 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
   my_bool register_query_cache_table(THD *, const char *, uint, qc_engine_callback *callback, ulonglong *) override;
   bool get_error_message(int error, String *text) override;
 
-  // Startup.
+  // Opening and closing.
   int open(const char *path, int mode, uint test_if_locked) override;
   int close() override;
   int reset() override;
@@ -347,7 +347,7 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
   cheetah::TxnHandle private_txn_;
   bool changes_duplicates_ = false;  // REPLACE and ON DUPLICATE KEY UPDATE: a row with a duplicate key is changed
   bool skips_locked_ = false;           // SKIP LOCKED
-  bool tries_semi_consistent_ = false;  // rows locked by others are read as they were committed last
+  bool tries_semi_consistent_ = false;  // rows locked by others are read in their last committed version
   bool read_unlocked_ = false;          // the last row was read this way
   bool in_range_read_ = false;       // `end_range` belongs to the current search
   int numbering_error_ = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// ALTER TABLE .. DISABLE KEYS and ENABLE KEYS. Every dump has them around its rows, even if it is
-// loaded into a table in use. So DISABLE KEYS only works on empty tables, unless the session allows
-// it on others.
+// ALTER TABLE .. DISABLE KEYS and ENABLE KEYS. Every dump has these statements around its rows,
+// even if the dump is loaded into a table in use. So DISABLE KEYS only works on empty tables,
+// unless the session allows it on other tables.
 //
 // The engine stops maintaining disabled indexes. ENABLE KEYS rebuilds them from entries that are
 // computed here, row by row. Disabled indexes are removed from `keys_in_use` of the table's share,
@@ -53,9 +53,10 @@ int ha_cheetah::indexes_changed(int32_t code) {
 // that are disabled in its source table.
 static bool says_disable(THD *thd) { return thd->lex->alter_info.keys_onoff == Alter_info::DISABLE; }
 
-// Partitions are refused, as all partitions of a table would have to change together. Indexes of
-// USING HASH stay enabled, as the server finds rows through them. A copy is refused if only empty
-// tables are allowed: it has no rows yet, and does not know whether its source table has rows.
+// Partitions are refused, because all partitions of a table would have to change together. Indexes
+// of USING HASH stay enabled, because the server finds rows through them. A copy is refused if only
+// empty tables are allowed: it has no rows yet, and does not know whether its source table has
+// rows.
 int ha_cheetah::disable_indexes(key_map keep, bool persist) {
   if (!persist || is_partition() || is_temporary_name(name_)) return HA_ERR_WRONG_COMMAND;
   int error = begin_unlocked(true);

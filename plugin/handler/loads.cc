@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Loads: the engine gets the rows of a statement together, and reports errors such as duplicates
+// Loads: the engine collects the rows of a statement, and reports errors such as duplicates
 // only at the end.
 //
 // Copies into a new table: for ALTER TABLE and OPTIMIZE by copy and for CREATE TABLE .. SELECT the
@@ -64,10 +64,10 @@ static bool is_used_twice(THD *thd, const TABLE *table) {
   return false;
 }
 
-// Begins a load if one is possible. A temporary table has none, as a rollback must remove its rows.
-// A table with a unique key over periods has none, as the server reads the table for each row. A
-// table with a vector index has none, as the server also changes the table of the index with each
-// row, in the same transaction.
+// Begins a load if one is possible. A temporary table has no load, because a rollback must remove
+// its rows. A table with a unique key over periods has none, because the server reads the table for
+// each row. A table with a vector index has none, because the server also changes the table of the
+// index with each row, in the same transaction.
 int ha_cheetah::begin_load() {
   if (!in_bulk_insert_ || load_was_asked_) return 0;
   load_was_asked_ = true;

@@ -5,8 +5,8 @@
 // The read mode follows from the command and the server's kind of lock, by InnoDB's rules;
 // docs/developers/mariadb.md, "What a statement locks", lists them in a table.
 //
-// A sequence is changed outside the connection's transaction, as a rollback must not restore its
-// old values. Its handler has a private transaction, which ends after each change and each
+// A sequence is changed outside the connection's transaction, because a rollback must not restore
+// its old values. Its handler has a private transaction, which ends after each change and each
 // statement.
 #include "engine.h"
 #include "errors.h"
@@ -16,7 +16,7 @@
 
 using namespace cheetah;
 
-// Returns whether the statement writes data that it reads to another place. At READ COMMITTED it
+// Returns whether the statement reads data and writes it to another place. At READ COMMITTED it
 // reads a snapshot; at higher isolation levels the rows it reads must not change before it commits.
 static bool writes_what_it_reads(int command) {
   switch (command) {
@@ -55,7 +55,7 @@ static bool copies_table(int command) {
   }
 }
 
-// Returns the time in seconds for UPDATE_TIME. Like InnoDB, filling a copy or a new table does not
+// Returns the time in seconds for UPDATE_TIME. As in InnoDB, filling a copy or a new table does not
 // count as a change.
 static uint64_t time_of_changes(THD *thd) {
   int command = thd_sql_command(thd);
@@ -111,9 +111,9 @@ void ha_cheetah::set_read(CheetahRead read) {
   read_ = read == CHEETAH_READ_CONSISTENT && is_temporary() ? CHEETAH_READ_SHARED : read;
 }
 
-// A second handler of the same statement uses the read mode of the first, as the server locks it
-// without a kind of lock. It opens the table of this handler: for a partition, the server may pass
-// the name of the whole table.
+// A second handler of the same statement uses the read mode of the first, because the server locks
+// it without a kind of lock. It opens the table of this handler: for a partition, the server may
+// pass the name of the whole table.
 handler *ha_cheetah::clone(const char *, MEM_ROOT *root) {
   auto *second = static_cast<ha_cheetah *>(handler::clone(path_.c_str(), root));
   if (second == nullptr) return nullptr;
@@ -127,7 +127,7 @@ int ha_cheetah::begin_statement(THD *thd, bool writes) {
   if (session_ == nullptr) return HA_ERR_OUT_OF_MEM;
   cursor_.reset();
   numbered_rows_left_ = reserved_up_to_ = 0;
-  // TRUNCATE by another handler has replaced the table by a new one with the same name.
+  // TRUNCATE by another handler has replaced the table with a new one of the same name.
   int error = cheetah_is_dropped(engine_table_.get()) ? attach() : 0;
   if (error != 0) return error;
   if (is_sequence()) return use_private_transaction(thd, writes);
@@ -165,7 +165,7 @@ bool ha_cheetah::locks_whole_table(THD *thd) const {
   return is_temporary() || locks_tables || copies_table(command);
 }
 
-// Returns whether the connection has locked the table by LOCK TABLES .. WRITE, as a dump does.
+// Returns whether the connection has locked the table with LOCK TABLES .. WRITE, as a dump does.
 // Transactions without a connection (prepared transactions, rollbacks in the background) may still
 // hold row locks, which are waited for row by row.
 bool ha_cheetah::is_kept_from_others() const {

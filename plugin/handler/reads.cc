@@ -64,8 +64,9 @@ int ha_cheetah::move(bool forward) {
   return handler_error(code, ha_thd());
 }
 
-// Rows can be read ahead, as table scans of a snapshot only move forward and are not affected by
-// concurrent changes.
+// Moves to the next row of the run, and requests another run if none is left. Rows can be read
+// ahead, because table scans of a snapshot only move forward and are not affected by concurrent
+// changes.
 int32_t ha_cheetah::next_rows() {
   if (run_next_ == run_count_) {
     if (run_.empty()) run_.resize(run_rows_max);
@@ -94,8 +95,8 @@ int ha_cheetah::move_from_outside(bool forward) {
   return error;
 }
 
-// Saves the position of a scan, as HANDLER continues it after its transaction and the cursor have
-// ended.
+// Saves the position of a scan, because HANDLER continues it after its transaction and the cursor
+// have ended.
 void ha_cheetah::pause_scan() {
   if (scan_ != Scan::on_entry) return;
   saved_key_.clear();
@@ -251,8 +252,8 @@ int ha_cheetah::rnd_pos(uchar *record, uchar *position) {
   return decode_row(key, cheetah_buffer_bytes(row_.get()), record);
 }
 
-// A position consists of the length of the clustered key and the key, padded with zeroes, as the
-// server compares positions as fixed-size bytes.
+// A position consists of the length of the clustered key and the key, padded with zeroes, because
+// the server compares positions as fixed-size bytes.
 
 void ha_cheetah::position(const uchar *record) {
   if (codec_.hidden_key()) {
@@ -281,7 +282,7 @@ int ha_cheetah::cmp_ref(const uchar *left, const uchar *right) {
   return a.len < b.len ? -1 : a.len > b.len;
 }
 
-// Saves the hidden key of the row, as the record does not contain it.
+// Saves the hidden key of the row, because the record does not contain it.
 void ha_cheetah::remember_position(CheetahBytes clustered_key) {
   if (codec_.hidden_key()) current_key_.assign(clustered_key);
 }
@@ -399,8 +400,8 @@ CheetahSeekEnd ha_cheetah::end_of_range() {
   return {static_cast<uint8_t>(below ? CHEETAH_END_BELOW : CHEETAH_END_UP_TO), end_key_.bytes()};
 }
 
-// UPDATE first reads the last committed version of locked rows, and then requests the rows that
-// match again.
+// Begins or ends semi-consistent reads. UPDATE first reads the last committed version of locked
+// rows, and then requests the rows that match again.
 void ha_cheetah::try_semi_consistent_read(bool yes) {
   tries_semi_consistent_ = yes && read_ == CHEETAH_READ_EXCLUSIVE && thd_tx_isolation(ha_thd()) <= ISO_READ_COMMITTED;
 }
@@ -442,7 +443,8 @@ Item *ha_cheetah::idx_cond_push(uint key_no, Item *condition) {
   return nullptr;
 }
 
-// The filter contains the positions of the requested rows, which the server found by another index.
+// The filter contains the positions of the requested rows, which the server found through another
+// index.
 bool ha_cheetah::rowid_filter_push(Rowid_filter *filter) {
   pushed_rowid_filter = filter;
   return false;

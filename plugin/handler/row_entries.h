@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Computes the index entries that a stored row should have. The engine cannot compute them, as it
-// knows neither collations nor expressions.
+// Computes the index entries that a stored row should have. The engine cannot compute them, because
+// it knows neither collations nor expressions.
 #pragma once
 
 #include "server.h"

@@ -10,7 +10,7 @@ static constexpr ulonglong time_max_us = 700000;
 
 Sampler::Sampler(THD *thd, TABLE *table, CheetahEstimate *estimate)
     : thd_(thd), table_(table), file_(table->file), estimate_(estimate) {
-  // Do not use the session's random numbers, as that would change later results of RAND().
+  // Do not use the session's random numbers, because that would change later results of RAND().
   my_rnd_init(&random_, static_cast<ulong>(my_interval_timer()), static_cast<ulong>(thd_get_thread_id(thd)));
   codec_.init(table);
   places_.resize(codec_.secondaries().size() + 1);

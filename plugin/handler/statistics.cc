@@ -73,7 +73,7 @@ int ha_cheetah::info(uint what) {
   return 0;
 }
 
-// Sets the creation time. Like InnoDB, it is the time when the definition was last written.
+// Sets the creation time. As in InnoDB, it is the time when the definition was last written.
 void ha_cheetah::tell_creation() {
   char path[FN_REFLEN];
   strxnmov(path, sizeof path - 1, table->s->normalized_path.str, reg_ext, NullS);
@@ -113,7 +113,7 @@ void ha_cheetah::set_cardinalities() {
 }
 
 // Returns an exact count with HA_HAS_RECORDS, otherwise an estimate. An error is not reported here,
-// as it recurs in the scan that follows.
+// because it recurs in the scan that follows.
 ha_rows ha_cheetah::records() {
   CountedWork counted(handler_stats);
   if (read_ != CHEETAH_READ_CONSISTENT) return cheetah_row_count(engine_table_.get());

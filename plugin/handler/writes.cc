@@ -14,8 +14,8 @@ void ha_cheetah::encode_clustered_key(const uchar *record, Buffer *out) {
   codec_.clustered().append(record, &scratch_, out);
 }
 
-// Until `set_pointers`, entries hold offsets in entry_bytes_ instead of pointers, as the buffer may
-// move while it grows.
+// Until `set_pointers`, entries hold offsets in entry_bytes_ instead of pointers, because the
+// buffer may move while it grows.
 void ha_cheetah::add_entry(unsigned engine_index, size_t key_start, size_t payload_start, bool check_unique) {
   CheetahEntry entry;
   entry.index_no = engine_index;
@@ -75,7 +75,7 @@ bool ha_cheetah::looks_at_constraints() {
   return constraints_.exist();
 }
 
-// Rolls back the changes of a row that failed, as the statement may continue (IGNORE).
+// Rolls back the changes of a row that failed, because the statement may continue (IGNORE).
 int ha_cheetah::undo_row(const CheetahSavepoint &before, int error) {
   if (error == 0 || ha_thd()->transaction_rollback_request) return error;
   int failed = rollback_error(cheetah_rollback_to(txn_, &before), ha_thd());
@@ -184,8 +184,8 @@ void ha_cheetah::compute_virtual_key_columns() {
   table->move_fields(table->field, table->record[0], table->record[1]);
 }
 
-// Returns whether REPLACE or LOAD DATA replaces a row by an equal one. The server does not compare
-// these rows itself, and counts an unchanged row once instead of twice.
+// Returns whether REPLACE or LOAD DATA replaces a row with an equal one. The server does not
+// compare these rows itself, and counts an unchanged row once instead of twice.
 bool ha_cheetah::replaces_by_same_row(const RowCodec::Old &old) {
   int command = thd_sql_command(ha_thd());
   if (command != SQLCOM_REPLACE && command != SQLCOM_REPLACE_SELECT && command != SQLCOM_LOAD) return false;

@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
-// Exported by the server; no header for plugins declares them.
+// The server exports these functions, but no header for plugins declares them.
 MYSQL_THD create_background_thd();
 void destroy_background_thd(MYSQL_THD thd);
 
@@ -19,7 +19,8 @@ static size_t bytes_in_server(const char *symbol) {
   return entry == nullptr ? 0 : static_cast<const ElfW(Sym) *>(entry)->st_size;
 }
 
-// Adds one virtual function after those of the class: its index is their number.
+// Adds one virtual function after those of the class. Its index is the number of the class's
+// virtual functions.
 template <class Class>
 struct Next : Class {
   virtual void next() = 0;

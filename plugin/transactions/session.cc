@@ -15,7 +15,8 @@ namespace cheetah {
 
 Session *Session::existing(THD *thd) { return static_cast<Session *>(thd_get_ha_data(thd, engine.hton)); }
 
-// The server kills the blocker if the blocker must commit after the waiter.
+// Reports a wait to the server, which kills the blocker if the blocker must commit after the
+// waiter.
 static void report_wait(void *waiter, void *blocker) {
   thd_rpl_deadlock_check(static_cast<THD *>(waiter), static_cast<THD *>(blocker));
 }
@@ -53,8 +54,9 @@ void Session::close(THD *thd) {
 
 static bool in_long_transaction(THD *thd) { return thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN); }
 
-// READ UNCOMMITTED is treated as READ COMMITTED. A single-statement transaction that locks nothing
-// is serializable if it reads a snapshot, so SERIALIZABLE only differs in longer transactions.
+// Returns the isolation level of the next transaction. READ UNCOMMITTED is treated as READ
+// COMMITTED. A single-statement transaction that locks nothing is serializable if it reads a
+// snapshot, so SERIALIZABLE only differs in longer transactions.
 static CheetahIsolation isolation_level(THD *thd) {
   int level = thd_tx_isolation(thd);
   if (level <= ISO_READ_COMMITTED) return CHEETAH_ISOLATION_READ_COMMITTED;

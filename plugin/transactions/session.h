@@ -26,25 +26,25 @@ class Session {
   static void close(THD *thd);
 
   CheetahTxn *txn() { return txn_; }
-  // The key of the last duplicate. Kept in the session, as the server may request it from a
-  // different partition than the one that found the duplicate.
+  // Returns the key of the last duplicate. Kept in the session, because the server may request it
+  // from a different partition than the one that found the duplicate.
   uint duplicate_key_no() const { return duplicate_key_no_; }
   void set_duplicate_key_no(uint key_no) { duplicate_key_no_ = key_no; }
 
-  // The current step of a constraint's action; nullptr while no action runs.
+  // Returns the current step of a constraint's action; nullptr while no action runs.
   const CascadeStep *cascade() const { return cascade_; }
   void set_cascade(const CascadeStep *step) { cascade_ = step; }
-  // The constraint that refused a row, for the error message of the statement.
+  // Returns the constraint that refused a row, for the error message of the statement.
   const std::string &constraint_text() const { return constraint_text_; }
   void set_constraint_text(std::string text) { constraint_text_ = std::move(text); }
-  // The child table and the key in which an action caused a duplicate.
+  // Returns the child table and the key in which an action caused a duplicate.
   const std::pair<std::string, std::string> &duplicate_of_action() const { return duplicate_of_action_; }
   void set_duplicate_of_action(const char *table, const char *key) { duplicate_of_action_ = {table, key}; }
 
   // Records that the current statement created the table.
   void note_created(THD *thd, const std::string &table);
-  // Returns whether CREATE TABLE .. SELECT fills the table. A replica creates the table by one
-  // event and gets its rows by the next events of the same transaction in the session.
+  // Returns whether CREATE TABLE .. SELECT fills the table. A replica creates the table in one
+  // event and gets its rows in the next events of the same transaction in the session.
   bool fills_new_table(THD *thd, const std::string &table) const;
 
   // Counts a table that a handler begins to use, or stops using, for CHEETAH_TRX.
@@ -54,7 +54,7 @@ class Session {
   // Joins the connection's transaction before a statement uses the engine, so that savepoints of
   // the connection apply to the engine.
   int join_transaction(THD *thd);
-  // START TRANSACTION WITH CONSISTENT SNAPSHOT.
+  // Takes the snapshot for START TRANSACTION WITH CONSISTENT SNAPSHOT.
   int take_snapshot(THD *thd);
   // Returns whether a commit or rollback with `all` ends the transaction, and not just a statement.
   static bool ends_transaction(THD *thd, bool all);

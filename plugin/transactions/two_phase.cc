@@ -54,7 +54,8 @@ static int recover(XID *xids, uint count) {
   return static_cast<int>(cheetah_recover(engine.db, count, add_xid, &list));
 }
 
-// The server calls every engine, and ignores errors that are not reported with my_error.
+// Returns the result of ending a transaction by its XID. The server calls every engine, and ignores
+// errors that are not reported with my_error.
 static int end_by_xid(int32_t code) {
   if (code == CHEETAH_CODE_OK) return xa_ok;
   if (code == CHEETAH_CODE_UNKNOWN_XID) return xa_unknown;
@@ -75,8 +76,8 @@ static int rollback_by_xid(XID *xid) {
   return end_by_xid(cheetah_rollback_prepared(engine.db, &name));
 }
 
-// If the log cannot be synced, the engine has stopped. Then the server is not notified, and must
-// keep its binary log.
+// Makes all commits so far durable, and notifies the server. If the log cannot be synced, the
+// engine has stopped. Then the server is not notified, and must keep its binary log.
 static void commit_checkpoint_request(void *cookie) {
   if (cheetah_sync_log(engine.db) == CHEETAH_CODE_OK) commit_checkpoint_notify_ha(cookie);
 }

@@ -16,7 +16,7 @@ void set_two_phase(handlerton *hton);
 // engine that supports two-phase commit.
 bool takes_part_in_two_phase();
 
-// Warns of prepared transactions that the server does not know, as it lists them only while it
+// Warns of prepared transactions that the server does not know, because it lists them only while it
 // starts.
 void warn_of_untold_prepared();
 

@@ -34,7 +34,7 @@ extern st_maria_plugin information_schema_tablespaces_encryption;
 extern st_mysql_information_schema view_interface;
 
 // Returns the plugin of a view. `init` sets the columns of the view and the function that fills it.
-// The result must be a constant, as it initialises the server's static list of plugins.
+// The result must be a constant, because it initialises the server's static list of plugins.
 constexpr st_maria_plugin describe_view(const char *name, const char *description, int (*init)(void *)) {
   return {MYSQL_INFORMATION_SCHEMA_PLUGIN,
           &view_interface,

@@ -104,8 +104,8 @@ pub struct CheetahAlteration {
     pub build: *const CheetahBuild,
     /// Its new columns; null if they do not change.
     pub rows: *const CheetahNewRows,
-    /// Its new columns, keys and constraints; null: it keeps its constraints, and its columns and
-    /// keys are not described.
+    /// Its new columns, keys and constraints; if null, the table keeps its constraints, and its
+    /// columns and keys are not described.
     pub constraints: *const CheetahConstraints,
     /// Its new full-text indexes. Indexes that are not listed are dropped.
     pub fulltext: *const CheetahAlteredFulltext,
@@ -117,9 +117,9 @@ pub struct CheetahAlteration {
     pub mark: CheetahBytes,
     /// Level of the codec for newly written images; 0: the codec's default.
     pub compression_level: i32,
-    /// 0 none, 1 lz4, 2 zstd.
+    /// The codec: 0 none, 1 lz4, 2 zstd.
     pub compression: u8,
-    /// Whether compression does not change: then the two fields above are ignored.
+    /// Whether compression stays as it is. If so, the two previous fields are ignored.
     pub keeps_compression: u8,
 }
 
@@ -168,7 +168,7 @@ unsafe fn alteration(from: &CheetahAlteration) -> Result<Alteration> {
     })
 }
 
-/// Changes the definitions of tables, all of them or none. Afterwards the open handles of these
+/// Changes the definitions of all these tables, or of none. Afterwards the open handles of these
 /// tables must not be used.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_alter_tables(

@@ -25,7 +25,7 @@ pub type CheetahEntriesOf = unsafe extern "C" fn(
     entries: *mut CheetahBuiltEntries,
 ) -> i32;
 
-/// Calls the caller's function, which adds entries to a list of ours.
+/// Calls the caller's function, which adds entries to our list.
 fn entries_of(
     function: CheetahEntriesOf,
     context: *mut c_void,
@@ -50,7 +50,8 @@ fn room_for_keys(table: &Table) -> u32 {
 }
 
 /// Returns whether keys of `max_key_bytes` bytes fit into an index that is built for the table.
-/// They may fit into a copy of the table though, which divides the space between the keys again.
+/// If they do not fit, they may still fit into an index of a copy of the table, because a copy
+/// divides the space between its keys again.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_has_room_for_keys(table: *const CheetahTable, max_key_bytes: u32) -> u8 {
     // SAFETY: by the contract of the crate the handle is open.
@@ -124,7 +125,7 @@ pub unsafe extern "C" fn cheetah_run_build(
 }
 
 /// Locks the table against writers, and brings the indexes up to date. `cheetah_alter_tables` must
-/// take them over before the transaction ends.
+/// take over the indexes before the transaction ends.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_finish_build(
     txn: *mut CheetahTxn,

@@ -11,11 +11,11 @@ use cheetah::Result;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahKeyPartEncoding {
-    /// For each level of a text, the weight of the space; empty if the level is not padded.
+    /// For each level of a string, the weight of the space; empty if the level is not padded.
     pub levels: *const CheetahBytes,
-    /// The number of levels; 0 if the part is not a text.
+    /// The number of levels; 0 if the part is not a string.
     pub level_count: usize,
-    /// The length of a part that is not a text.
+    /// The length of a part that is not a string.
     pub bytes: u32,
     /// Whether the part begins with a byte that is 0 for NULL.
     pub nullable: u8,
@@ -102,8 +102,8 @@ fn recalc_of(code: u8) -> Result<Option<bool>> {
     meaning("code of a recalculation", code, &codes)
 }
 
-/// Sets whether statistics are collected automatically, and from how many places of each index.
-/// Options in the definition of a table override these settings.
+/// Sets whether statistics are collected automatically, and the number of places that are sampled
+/// in each index. Options in the definition of a table override these settings.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_statistics(db: *mut CheetahDb, by_themselves: u8, places: u32) {
     // SAFETY: by the contract of the crate the handle is open.

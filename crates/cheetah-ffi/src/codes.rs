@@ -1,4 +1,5 @@
-//! The enums of the ABI. Their values are passed as integers, as the caller may pass any number.
+//! The enums of the ABI. Their values are passed as integers, because the caller may pass any
+//! number.
 
 use cheetah::server::{ConstraintProblem, SearchProblem};
 use cheetah::{Error, Read, Result};
@@ -45,7 +46,7 @@ pub enum Code {
     RecordChanged = 17,
     /// The memory limit for locks is reached.
     LockTableFull = 18,
-    /// Another transaction holds a lock, and the caller does not wait.
+    /// Another transaction holds a lock, and the caller did not want to wait.
     Locked = 19,
     /// The table was truncated or rebuilt since the transaction's snapshot.
     TableChanged = 20,
@@ -70,7 +71,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// The code of an error.
+    /// Returns the code of an error.
     pub fn of(error: &Error) -> Self {
         match error {
             Error::DuplicateKey { .. } => Code::DuplicateKey,
@@ -323,7 +324,7 @@ pub enum CheetahSearchMode {
     QueryExpansion = 2,
 }
 
-/// The read mode of a `CheetahRead`.
+/// Returns the read mode of a `CheetahRead`.
 pub(crate) fn read_of(read: u8) -> Result<Read> {
     let codes = [
         (CheetahRead::Consistent as u8, Read::Consistent),

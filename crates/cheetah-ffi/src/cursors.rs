@@ -77,7 +77,7 @@ fn on_locked_of(code: u8) -> Result<OnLocked> {
     meaning("code for locked rows", code, &codes)
 }
 
-/// Opens a cursor over an index. It is on no entry yet. `read`: a `CheetahRead`; `on_locked`: a
+/// Opens a cursor over an index. It is not on an entry yet. `read`: a `CheetahRead`; `on_locked`: a
 /// `CheetahOnLocked`. The cursor is valid until the end of its transaction.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_open_cursor(
@@ -175,7 +175,7 @@ pub unsafe extern "C" fn cheetah_unlock_row(cursor: *mut CheetahCursor) {
     value((), || cursor.cursor.unlock_row());
 }
 
-/// Removes the end of the range of the last seek.
+/// Removes the `end` that the last seek set.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_forget_end(cursor: *mut CheetahCursor) {
     // SAFETY: by the contract of the crate the handle is open.

@@ -52,7 +52,8 @@ fn settings(config: &CheetahConfig) -> Config {
     }
 }
 
-/// Adjusts settings that contradict each other, and describes each adjustment to the sink.
+/// Adjusts settings that contradict each other, and passes a description of each adjustment to the
+/// sink.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_adjust_settings(
     settings: *mut CheetahSettings,
@@ -91,7 +92,8 @@ pub unsafe extern "C" fn cheetah_checkpoint(db: *mut CheetahDb) -> i32 {
     entry(|| db.0.checkpoint().map(|()| Code::Ok))
 }
 
-/// Sets when a commit is durable: 1 before it returns, 0 and 2 within a second.
+/// Sets when a commit is durable: before it returns if `mode` is 1, and within a second if it is 0
+/// or 2.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_flush_log_at_commit(db: *mut CheetahDb, mode: u8) {
     // SAFETY: by the contract of the crate the handle is open.
@@ -116,8 +118,8 @@ pub unsafe extern "C" fn cheetah_set_io_capacity(db: *mut CheetahDb, operations_
     value((), || db.0.set_io_capacity(operations_per_second));
 }
 
-/// Sets the bytes of images per second that the background reads to find damage; 0: none. Starts a
-/// new pass over all images.
+/// Sets the bytes of images per second that background threads read to find damage; 0: none. Starts
+/// a new pass over all images.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_scrub_rate(db: *mut CheetahDb, bytes_per_second: u64) {
     // SAFETY: by the contract of the crate the handle is open.

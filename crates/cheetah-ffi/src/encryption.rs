@@ -108,8 +108,8 @@ struct Chosen {
     refused: bool,
 }
 
-/// `exists`: returns whether the key service has a key. `is_forced`: `cheetah_encrypt_tables` is
-/// FORCE.
+/// Chooses the encryption that the options result in. `exists` returns whether the key service has
+/// a key. `is_forced`: `cheetah_encrypt_tables` is FORCE.
 fn choose(asked: TableEncryption, by_default: bool, is_forced: bool, exists: impl Fn(u32) -> bool) -> Chosen {
     let mut warnings = Vec::new();
     let mut key_id = asked.key_id;
@@ -209,7 +209,7 @@ pub struct CheetahTableEncryption {
     pub current_key_version: u32,
     /// Whether newly written pages are encrypted.
     pub is_encrypted: u8,
-    /// Whether the background has not finished checking its pages.
+    /// Whether background threads have still to check some of its pages.
     pub is_rotating: u8,
 }
 
@@ -245,7 +245,7 @@ pub unsafe extern "C" fn cheetah_list_encryption(
     let db = unsafe { &*db };
     entry(|| {
         // Read first, so that pages may be reported as unfinished though they are finished, but
-        // never the other way round.
+        // unfinished pages are never reported as finished.
         let is_rotating = db.0.is_rotating();
         for table in db.0.encryption() {
             // SAFETY: the caller's function gets the caller's context.

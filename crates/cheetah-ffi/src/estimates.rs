@@ -25,8 +25,8 @@ pub struct CheetahWeight {
     pub sampled_rows: u64,
     /// Estimated bytes of the table.
     pub bytes: u64,
-    /// The error bound of `bytes` in millionths of it. In 95 of 100 cases the error is smaller, if
-    /// `rows` is exact.
+    /// The error bound of `bytes`, in millionths of `bytes`. In 95 of 100 cases the error is
+    /// smaller, if `rows` is exact.
     pub error_ppm: u64,
     /// Time to compress a page.
     pub encode_ns: u64,
@@ -34,7 +34,7 @@ pub struct CheetahWeight {
     pub decode_ns: u64,
     /// Level of the codec.
     pub compression_level: i32,
-    /// 0 none, 1 lz4, 2 zstd.
+    /// The codec: 0 none, 1 lz4, 2 zstd.
     pub compression: u8,
     /// Whether `error_ppm` is valid: the sample suffices to estimate the error.
     pub has_error: u8,
@@ -145,8 +145,8 @@ pub unsafe extern "C" fn cheetah_estimate_entry(
     })
 }
 
-/// Passes the estimated size of a table with `rows` rows in each format to the sink, beginning with
-/// the format that compresses least.
+/// Passes to the sink the estimated size, in each format, of a table with `rows` rows. The format
+/// that compresses least comes first.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_weigh(
     estimate: *mut CheetahEstimate,

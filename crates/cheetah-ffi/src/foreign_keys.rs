@@ -91,7 +91,7 @@ pub struct CheetahConstraints {
     pub keys: *const CheetahKeyDef,
     /// The number of keys.
     pub key_count: usize,
-    /// The constraints whose child the table is. Existing constraints come first.
+    /// The constraints in which the table is the child. Existing constraints come first.
     pub foreign_keys: *const CheetahForeignKeyDef,
     /// The number of constraints.
     pub foreign_key_count: usize,
@@ -251,8 +251,8 @@ pub struct CheetahForeignKey {
     pub on_delete: u8,
     /// A `CheetahForeignKeyAction`.
     pub on_update: u8,
-    /// Whether rows of the child are checked: not if the child is a copy of a table that has the
-    /// constraint.
+    /// Whether rows of the child are checked. They are not if the child is a copy of a table that
+    /// has the constraint.
     pub is_checked: u8,
 }
 
@@ -374,7 +374,7 @@ pub unsafe extern "C" fn cheetah_show_names_with(
     value((), || db.0.show_names_with(move |name| shower.show(name)));
 }
 
-/// Records a refusal by a constraint for the status of the engine. A long text is cut.
+/// Records a refusal by a constraint for the status of the engine. A long text is truncated.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_note_refused_by_constraint(db: *const CheetahDb, text: CheetahBytes) {
     // SAFETY: by the contract of the crate the handle is open and the text is readable.
@@ -402,8 +402,8 @@ pub unsafe extern "C" fn cheetah_foreign_keys(
     })
 }
 
-/// Lists the constraints that a new definition adds to a table as the child. `list` becomes null if
-/// there are none.
+/// Lists the constraints that a new definition adds, in which the table is the child. `list`
+/// becomes null if there are none.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_foreign_keys_to_add(
     db: *const CheetahDb,
@@ -503,8 +503,8 @@ pub unsafe extern "C" fn cheetah_find_reference(
     })
 }
 
-/// Opens a cursor over the parent's index of a constraint whose child the table is. The cursor
-/// reads a snapshot. Returns `NoSuchTable` if the constraints must be loaded again.
+/// Opens a cursor over the parent's index of a constraint in which the table is the child. The
+/// cursor reads a snapshot. Returns `NoSuchTable` if the constraints must be loaded again.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_open_parents(
     txn: *mut CheetahTxn,
@@ -522,8 +522,8 @@ pub unsafe extern "C" fn cheetah_open_parents(
     })
 }
 
-/// Opens a cursor over the child's index of a constraint whose parent the table is. The cursor
-/// takes exclusive locks on the rows that it reads.
+/// Opens a cursor over the child's index of a constraint in which the table is the parent. The
+/// cursor takes exclusive locks on the rows that it reads.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_open_children(
     txn: *mut CheetahTxn,

@@ -1,4 +1,4 @@
-//! Chooses the format of a table by the options in its definition.
+//! Chooses the format of a table from the options in its definition.
 
 use crate::barrier::{entry, value};
 use crate::codes::*;
@@ -8,8 +8,8 @@ use cheetah::server::{FormatWords, RowFormat};
 use cheetah::{Compression, Result};
 use std::ffi::c_void;
 
-/// Chooses codec and level of a table. Passes the faults of the options to the sink as readable
-/// messages. `strict`: invalid options are refused instead of ignored.
+/// Chooses the codec of a table and its level. Passes the faults of the options to the sink as
+/// readable messages. `strict`: invalid options are refused instead of ignored.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_choose_format(
     words: *const CheetahFormatWords,

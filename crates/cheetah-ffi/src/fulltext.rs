@@ -95,7 +95,7 @@ pub unsafe extern "C" fn cheetah_clear_words(words: *mut CheetahWords) {
     value((), || words.0.clear());
 }
 
-/// Adds a word of a row. `word`: its weights, followed by the end that all words of the index
+/// Adds a word of a row. `word`: its weights, followed by the ending that all words of the index
 /// share. No word may be a prefix of another word, or longer than `cheetah_word_bytes_max`.
 /// `ordinal`: the word's number among all words of the row. `column`: the number of its column in
 /// the index.
@@ -225,7 +225,7 @@ pub unsafe extern "C" fn cheetah_new_postings(
     })
 }
 
-/// Begins a load of new postings. The caller must have the only handle of them.
+/// Begins a load of new postings. The caller must hold the only handle to them.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_begin_load_of_postings(
     txn: *mut CheetahTxn,
@@ -425,8 +425,8 @@ pub unsafe extern "C" fn cheetah_match_count(matches: *const CheetahMatches) -> 
 
 /// Reads the next row that was found, with its key and rank, the best row first. Locks the row if
 /// the search is for a locking read. Skips rows that were deleted or no longer match, and with
-/// `skips_locked` also rows locked by others. Returns `End` after the last row. The key is valid
-/// until the next call. See `Transaction::next_match`.
+/// `skips_locked` also rows that other transactions have locked. Returns `End` after the last row.
+/// The key is valid until the next call. See `Transaction::next_match`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_next_match(
     txn: *mut CheetahTxn,

@@ -7,8 +7,8 @@ use crate::types::*;
 use crate::{CheetahTable, CheetahTxn};
 use std::ffi::c_void;
 
-/// Returns whether an index is disabled: then rows must not have entries for it, and it cannot be
-/// read.
+/// Returns whether an index is disabled. A disabled index cannot be read, and rows must not have
+/// entries for it.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_index_is_disabled(table: *const CheetahTable, index_no: u32) -> u8 {
     // SAFETY: by the contract of the crate the handle is open.

@@ -11,7 +11,7 @@
 //!   I3  `plugin/cheetah.h` is what cbindgen generates from the declarations here. A test compares
 //!       them, and `UPDATE=1 cargo test -p cheetah-ffi --test header` updates the header.
 //! Safety    Callers pass pointers that this library returned and has not freed, or that point to
-//!           initialised values of the declared type; byte ranges are readable for their whole
+//!           initialised values of the declared type; byte ranges are readable in their whole
 //!           length. A handle is used by one thread at a time; `CheetahDb` and `CheetahTable` may
 //!           be shared.
 #![expect(clippy::missing_safety_doc, reason = "one contract for all functions, in the head of the crate")]

@@ -1,4 +1,4 @@
-//! Loads: the rows of a new or empty table are stored together.
+//! Loads: the rows of a new or empty table are sorted and written as full pages.
 
 use crate::barrier::{entry, value};
 use crate::codes::*;
@@ -25,11 +25,11 @@ impl CheetahLoad {
     }
 }
 
-/// Begins a load of a table. `to_commit` is 0: only the caller sees the table, see
-/// `Transaction::begin_load`; otherwise the rows appear with the commit of the transaction, see
-/// `Transaction::begin_load_to_commit`. `load` becomes null if the table cannot be loaded. If a
-/// load is freed before it is finished, the table stays empty. If `cheetah_load` or
-/// `cheetah_finish_load` returns `DuplicateKey`, `cheetah_refused_row` returns the row.
+/// Begins a load of a table. If `to_commit` is 0, only the caller may use the table (see
+/// `Transaction::begin_load`). Otherwise the loaded rows become visible when the transaction
+/// commits (see `Transaction::begin_load_to_commit`). `load` becomes null if the table cannot be
+/// loaded. If a load is freed before it is finished, the table stays empty. If `cheetah_load` or
+/// `cheetah_finish_load` returns `DuplicateKey`, `cheetah_refused_row` returns the duplicate row.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_begin_load(
     txn: *mut CheetahTxn,
@@ -65,8 +65,8 @@ pub unsafe extern "C" fn cheetah_load(
     })
 }
 
-/// Finishes a load, and reports its progress to `progress` from time to time. Afterwards a table
-/// that only the caller sees must be opened again.
+/// Finishes a load, and calls `progress` from time to time. If the load began with `to_commit` 0,
+/// the table must be opened again afterwards.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_finish_load(
     txn: *mut CheetahTxn,

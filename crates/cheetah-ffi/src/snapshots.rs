@@ -62,7 +62,7 @@ unsafe fn notes_of(notes: *const CheetahNote, count: usize) -> Vec<Note> {
     notes.iter().map(|note| unsafe { (note.word.text(), note.text.text()) }).collect()
 }
 
-/// The path with exactly these bytes, which need not be UTF-8.
+/// Returns the path with exactly these bytes, which need not be UTF-8.
 unsafe fn path_of(bytes: &CheetahBytes) -> &Path {
     // SAFETY: passed on.
     Path::new(OsStr::from_bytes(unsafe { bytes.get() }))

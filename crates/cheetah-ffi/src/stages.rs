@@ -88,7 +88,7 @@ pub struct CheetahPageWork {
     pub pages_read: u64,
     /// Time spent reading images.
     pub read_ns: u64,
-    /// Pages that other threads were requested to read ahead.
+    /// Pages that the thread requested other threads to read ahead.
     pub pages_prefetched: u64,
     /// Older versions of rows that were read.
     pub versions_read: u64,

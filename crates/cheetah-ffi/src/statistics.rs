@@ -7,7 +7,7 @@ use crate::CheetahDb;
 use cheetah::server::{ImageWork, PoolStatus, Sizes, FORMAT_VERSION};
 use std::ffi::c_void;
 
-/// Sizes of one index or of several.
+/// Sizes of one or more indexes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahSizes {
@@ -142,7 +142,7 @@ pub struct CheetahPoolStats {
 pub type CheetahTableSizesSink = unsafe extern "C" fn(context: *mut c_void, table: *const CheetahTableSizes);
 /// Receives one index.
 pub type CheetahIndexSizesSink = unsafe extern "C" fn(context: *mut c_void, index: *const CheetahIndexSizes);
-/// The predicted misses of the cache with a given amount of memory.
+/// The predicted cache misses with a given amount of memory.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahCurvePoint {
@@ -175,8 +175,8 @@ impl CheetahImageWork {
     }
 }
 
-/// Passes the counters of encoded and decoded images to the sink, by maximum image size. If
-/// `restart` is 1, resets the counters to zero.
+/// Passes the counters of encoded and decoded images to the sink, one item for each maximum image
+/// size. If `restart` is 1, resets the counters to zero.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_image_work(
     db: *mut CheetahDb,
@@ -196,7 +196,7 @@ pub unsafe extern "C" fn cheetah_list_image_work(
     })
 }
 
-/// Like `cheetah_list_image_work`, by index.
+/// Like `cheetah_list_image_work`, with one item for each index.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_index_image_work(
     db: *mut CheetahDb,

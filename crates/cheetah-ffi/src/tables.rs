@@ -179,8 +179,8 @@ pub unsafe extern "C" fn cheetah_open_table(
     })
 }
 
-/// Returns whether the table must be opened again: it was dropped, truncated, or replaced by a load
-/// since it was opened.
+/// Returns whether the table must be opened again, because it was dropped, truncated, or replaced
+/// by a load since it was opened.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_is_dropped(table: *const CheetahTable) -> u8 {
     // SAFETY: by the contract of the crate the handle is open.
@@ -294,7 +294,7 @@ pub unsafe extern "C" fn cheetah_records_in_range(
     })
 }
 
-/// Computes the entries of a row by the caller's function. SAFETY: the function and its context
+/// Computes the entries of a row with the caller's function. SAFETY: the function and its context
 /// must be valid as long as the result is used.
 pub(crate) unsafe fn of_row<'t>(
     table: &'t Table,

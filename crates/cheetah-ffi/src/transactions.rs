@@ -270,7 +270,7 @@ pub unsafe extern "C" fn cheetah_rollback_to(
     entry(|| txn.0.rollback_to(savepoint).map(|()| Code::Ok))
 }
 
-/// Returns whether the transaction holds a lock that others may wait for.
+/// Returns whether the transaction holds a lock that other transactions may wait for.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_holds_locks(txn: *const CheetahTxn) -> u8 {
     // SAFETY: by the contract of the crate the handle is open and used by this thread only.
@@ -295,8 +295,8 @@ pub unsafe extern "C" fn cheetah_lock_table(
     })
 }
 
-/// Locks a table exclusively until the end of the transaction if this needs no wait; otherwise does
-/// nothing.
+/// Locks a table exclusively until the end of the transaction if that requires no wait; otherwise
+/// does nothing.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_try_lock_table(txn: *mut CheetahTxn, table: *const CheetahTable) -> i32 {
     // SAFETY: by the contract of the crate both handles are open.

@@ -21,7 +21,7 @@ pub struct CheetahXid {
 }
 
 impl CheetahXid {
-    /// Points to the name.
+    /// Returns the C form of `xid`, which points to the bytes of `xid`.
     pub(crate) fn of(xid: &Xid) -> Self {
         let (global, branch) = (CheetahBytes::of(xid.global()), CheetahBytes::of(xid.branch()));
         Self { format: xid.format(), global, branch }
@@ -63,8 +63,8 @@ pub unsafe extern "C" fn cheetah_commit_ordered(txn: *mut CheetahTxn) {
     value((), || txn.0.commit_ordered());
 }
 
-/// Passes the XIDs of at most `count` transactions that were prepared before the database was
-/// opened to the sink, each XID only once. Returns their number.
+/// Passes to the sink the XIDs of at most `count` transactions that were prepared before the
+/// database was opened, each XID only once. Returns their number.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_recover(
     db: *mut CheetahDb,
@@ -84,7 +84,8 @@ pub unsafe extern "C" fn cheetah_recover(
     })
 }
 
-/// Commits a prepared transaction without a handle. Returns `UnknownXid` if none has this name.
+/// Commits a prepared transaction without a handle. Returns `UnknownXid` if no prepared transaction
+/// has this name.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_commit_prepared(db: *mut CheetahDb, xid: *const CheetahXid) -> i32 {
     // SAFETY: by the contract of the crate the handle is open, and the XID is readable.
@@ -92,7 +93,8 @@ pub unsafe extern "C" fn cheetah_commit_prepared(db: *mut CheetahDb, xid: *const
     entry(|| db.0.commit_prepared(&xid?).map(|()| Code::Ok))
 }
 
-/// Rolls back a prepared transaction without a handle. Returns `UnknownXid` if none has this name.
+/// Rolls back a prepared transaction without a handle. Returns `UnknownXid` if no prepared
+/// transaction has this name.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_rollback_prepared(db: *mut CheetahDb, xid: *const CheetahXid) -> i32 {
     // SAFETY: by the contract of the crate the handle is open, and the XID is readable.

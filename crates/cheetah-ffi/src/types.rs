@@ -19,7 +19,7 @@ impl CheetahBytes {
     /// No bytes.
     pub const EMPTY: CheetahBytes = CheetahBytes { data: std::ptr::null(), len: 0 };
 
-    /// Points to `bytes`.
+    /// Returns a value that points to `bytes`.
     pub fn of(bytes: &[u8]) -> Self {
         Self { data: bytes.as_ptr(), len: bytes.len() }
     }
@@ -161,7 +161,7 @@ pub struct CheetahTableSpec {
     pub auto_increment: u64,
     /// Level of the codec; 0: its default.
     pub compression_level: i32,
-    /// 0 none, 1 lz4, 2 zstd.
+    /// The codec: 0 none, 1 lz4, 2 zstd.
     pub compression: u8,
     /// Whether the engine assigns a hidden key to each row.
     pub hidden_key: u8,
@@ -205,7 +205,7 @@ pub struct CheetahFormatWords {
 pub struct CheetahFormat {
     /// Level of the codec; 0: its default.
     pub compression_level: i32,
-    /// 0 none, 1 lz4, 2 zstd.
+    /// The codec: 0 none, 1 lz4, 2 zstd.
     pub compression: u8,
     /// Whether the options are refused.
     pub refused: u8,

@@ -7,8 +7,8 @@
 //! ([`check_manifest`]). Nothing here interprets the bytes of pages and rows.
 //!
 //! Invariants: Z1 to Z10 of docs/developers/durability.md, "A snapshot".
-//! Locks     the lock of the page map during [`Snapshot::pin`], without the sync of the log; none
-//!           otherwise.
+//! Locks     the lock of the page map during [`Snapshot::pin`], except while the log is synced;
+//!           none otherwise.
 //! Errors    like those of the engine's own files while a snapshot is pinned. An error in the files
 //!           of a snapshot is returned to the caller, and does not stop the engine (Z7).
 

@@ -48,7 +48,7 @@ pub struct Written {
 /// See the module documentation.
 pub(super) struct Target<'a> {
     pin: &'a Pin,
-    /// Has a health of its own (Z7).
+    /// Has its own health, so that its errors do not stop the engine (Z7).
     durable: Durable,
     path: String,
     pace: Pace<'a>,
@@ -69,7 +69,7 @@ impl<'a> Target<'a> {
         Ok(Self { pin, durable, path, pace, due_ns, files: Vec::new(), created: Vec::new() })
     }
 
-    /// The disk.
+    /// Returns the disk of the snapshot.
     pub(super) fn disk(&self) -> &dyn Disk {
         self.durable.disk()
     }
@@ -113,8 +113,8 @@ impl<'a> Target<'a> {
         DIRECTORIES.iter().chain(&[""]).try_for_each(|directory| self.durable.directory_barrier(directory))
     }
 
-    /// Links, clones or copies a file: all of a file that is no longer written, otherwise the first
-    /// `bytes` bytes (Z4).
+    /// Links, clones or copies a file (Z4): the whole file if it is no longer written, otherwise
+    /// its first `bytes` bytes.
     pub(super) fn take(&mut self, path: &str, bytes: u64, is_final: bool) -> Result<()> {
         self.go_on()?;
         if sound!(!is_final, "backup: link what is still written") {
@@ -198,8 +198,8 @@ impl<'a> Target<'a> {
         self.durable.directory_barrier("")
     }
 
-    /// Removes everything created so far. An error does not matter, because nothing needs the
-    /// files: the next attempt fails because the directory exists.
+    /// Removes everything created so far. Errors are ignored, because nothing needs the files. If
+    /// the directory remains, the next attempt fails because it exists.
     pub(super) fn remove(&self) {
         self.created.iter().for_each(|path| drop(self.disk().unlink(path)));
         DIRECTORIES.iter().chain(&[""]).for_each(|directory| drop(self.disk().remove_dir(directory)));

@@ -1,4 +1,4 @@
-//! Snapshots in the database's directory `snapshots` that a crash has left unfinished (Z9).
+//! Snapshots in the database's directory `snapshots` that a crash left unfinished (Z9).
 
 use super::target::DIRECTORIES;
 use crate::base::sound;
@@ -6,8 +6,8 @@ use crate::page_map::CONTROL_PATH;
 use cheetah_io::{Disk, SNAPSHOTS};
 
 /// Removes the snapshots that have no CONTROL: they cannot be opened, and their links keep files
-/// that the database has released. For a startup. Directories that cannot be removed stay until the
-/// next startup. Blocks for I/O.
+/// that the database has released. Called at startup. Directories that cannot be removed stay until
+/// the next startup. Blocks for I/O.
 pub fn remove_unfinished(disk: &dyn Disk) {
     for name in disk.list(SNAPSHOTS).unwrap_or_default() {
         let root = format!("{SNAPSHOTS}/{name}");

@@ -13,13 +13,13 @@
 //!       are those of one snapshot, opened before the first page is copied: concurrent changes are
 //!       not seen, nothing is missed because of them, and purge keeps the versions that the
 //!       snapshot sees.
-//!   I2  The test that all pages are used is made only if no transaction was active at the start,
+//!   I2  The check that all pages are used runs only if no transaction was active at the start,
 //!       and none has begun since.
 //!
 //! How it reads
 //!   It reads each tree once, in order, even if the tree is larger than memory: sums of hashes
-//!   tell whether an index has what its rows should have. Only if a sum differs, it looks up each
-//!   row and each entry to name the faulty ones.
+//!   show whether an index has what its rows should have. Only if a sum differs does it look up
+//!   each row and each entry, to name the faulty ones.
 
 use crate::base::hash::HashSum;
 use crate::base::{sound, Error, ErrorKind, PageId, Result, TreeId};
@@ -81,7 +81,7 @@ impl CheckReport {
 pub(crate) struct Checker<'a> {
     pub(crate) locker: &'a Locker,
     pub(crate) table: &'a Table,
-    /// The snapshot; it is open.
+    /// The open snapshot.
     pub(crate) view: &'a ReadView,
     /// The number of rows that the snapshot sees according to the table's counter, if known.
     pub(crate) counted: Option<u64>,
@@ -121,7 +121,7 @@ impl Checker<'_> {
             let seen = match index_no {
                 0 => self.seen_row(key, record, &mut older),
                 _ => match clustered_part(key, record.payload) {
-                    // `visit` reports that it is malformed.
+                    // `visit` reports the malformed payload.
                     None => Ok(Some(record.payload)),
                     Some(clustered) => self.seen_entry(index_no, key, clustered, record, &mut older),
                 },
@@ -240,7 +240,8 @@ fn check_change_files(core: &Core, table: &Table, report: &mut CheckReport) {
 }
 
 /// Returns the next transaction ID and the next stamp if no transaction is active and nothing
-/// remains to be purged. They differ after any later transaction. Waits for a step of purge.
+/// remains to be purged. After any later transaction, at least one of them differs. Waits for a
+/// step of purge.
 fn quiet_moment(core: &Core) -> Option<(u64, u64)> {
     let transactions = &core.transactions;
     let moment = (transactions.versions.next_txn().0, transactions.versions.next_stamp());

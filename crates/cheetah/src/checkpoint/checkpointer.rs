@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 
 /// The number of pages between two syncs of a checkpoint that is written in steps.
 const PAGES_PER_SYNC: usize = 512;
-/// The number of leaves whose waiting changes are saved in the time of one page write.
+/// The number of leaves whose pending changes are saved in the time of one page write.
 const SAVED_PER_WRITTEN: usize = 4;
 
 /// The state that a checkpoint needs from the layers above.
@@ -54,7 +54,8 @@ pub(crate) struct Checkpointer {
     pub(super) parts: CheckpointParts,
     /// Held during a checkpoint (K1).
     one: Mutex<()>,
-    /// The number of threads that wait for the checkpoint in progress: if any, it makes no pauses.
+    /// The number of threads that wait for the checkpoint in progress. If there are any, the
+    /// checkpoint does not pause.
     hurried: AtomicU32,
     pub(super) last: Mutex<LastCheckpoint>,
     pub(super) quiet: Mutex<Quiet>,
@@ -68,14 +69,15 @@ pub(crate) struct Checkpointer {
 pub(super) struct LastCheckpoint {
     pub(super) lsn: Lsn,
     pub(super) at_ns: u64,
-    /// When a checkpoint failed after it.
+    /// When a later checkpoint last failed.
     pub(super) failed_at_ns: u64,
     /// The pool's outdated bytes at its end, or at the end of the startup.
     pub(super) outdated_bytes: i64,
 }
 
 impl Checkpointer {
-    /// For a startup: the last checkpoint is the loaded epoch, whose log ends at `lsn`.
+    /// Creates the checkpointer of a startup. The last checkpoint is the loaded epoch, whose log
+    /// ends at `lsn`.
     pub(crate) fn new(parts: CheckpointParts, lsn: Lsn) -> Self {
         let last = LastCheckpoint { lsn, at_ns: parts.clock.now_ns(), failed_at_ns: 0, outdated_bytes: 0 };
         let (one, hurried, quiet) = (Mutex::default(), AtomicU32::new(0), Mutex::default());
@@ -83,9 +85,9 @@ impl Checkpointer {
         Self { parts, one, hurried, last: Mutex::new(last), quiet, steps, space_looked_at_ns }
     }
 
-    /// Returns how long the steps of checkpoints took, including abandoned ones. The steps are the
-    /// epoch switch; the saving and writing between two pauses, or all of it if a thread waits for
-    /// the checkpoint; and the end, with its syncs and the commit of the map.
+    /// Returns how long the steps of checkpoints took, including abandoned checkpoints. The steps
+    /// are the epoch switch; the saving and writing between two pauses, or all of it if a thread
+    /// waits for the checkpoint; and the end, with its syncs and the commit of the map.
     pub(crate) fn step_times(&self) -> LatencyCounts {
         self.steps.counts()
     }
@@ -110,7 +112,7 @@ impl Checkpointer {
         self.end_hurry();
         let threads = if self.parts.has_threads.load(Relaxed) { statement_threads() } else { 1 };
         self.run(one, above, |ended, saving| {
-            // Timed as one step, which takes as long as there is something to write.
+            // Timed as one step, whose length depends on the amount to write.
             self.steps.time(&*self.parts.clock, || {
                 saving.save_pending(usize::MAX, &mut || ended.check())?;
                 ended.leave_out_saved()?;
@@ -123,9 +125,9 @@ impl Checkpointer {
         })
     }
 
-    /// Makes a checkpoint whose pages are written at an even rate. Writes without pauses if there
-    /// are no background threads, on which waiting writers would depend, or if the checkpoint must
-    /// free memory or space.
+    /// Makes a checkpoint whose pages are written at an even rate. If `why` is `Idle`, first writes
+    /// pending changes into their leaves (K4). Writes without pauses if there are no background
+    /// threads, or if the checkpoint must free memory or space.
     pub(crate) fn spread_checkpoint(&self, above: &dyn StateAtSwitch, why: Reason) -> Result<()> {
         if sound!(why == Reason::Idle, "checkpoint: leave waiting what waits at rest") {
             self.come_to_rest();
@@ -138,7 +140,7 @@ impl Checkpointer {
         self.checkpoint_in_steps(above, STEP_PAGES, &mut |pages_left| pace.wait(pages_left))
     }
 
-    /// Brings waiting changes into their leaves (K4). Stops when something is changed, or a thread
+    /// Writes pending changes into their leaves (K4). Stops when something is changed, or a thread
     /// waits for a checkpoint.
     fn come_to_rest(&self) {
         let Self { parts, .. } = self;
@@ -182,7 +184,7 @@ impl Checkpointer {
         })
     }
 
-    /// Runs all steps; `write` may leave pages to the end.
+    /// Runs all steps; `write` may leave pages to the last step.
     fn run(
         &self,
         _one: MutexGuard<'_, ()>,
@@ -273,7 +275,7 @@ impl Checkpointer {
         }
     }
 
-    /// Until [`end_hurry`](Self::end_hurry), checkpoints make no pauses.
+    /// Makes checkpoints run without pauses until [`end_hurry`](Self::end_hurry).
     pub(crate) fn hurry(&self) {
         self.hurried.fetch_add(1, Relaxed);
     }
@@ -317,8 +319,8 @@ impl Checkpointer {
         self.parts.log.get().map_or(Lsn(0), Log::end)
     }
 
-    /// Returns two numbers, of which every change moves one: the end of the log, and the count of
-    /// unlogged changes.
+    /// Returns the end of the log and the count of unlogged changes. Every change advances one of
+    /// them.
     pub(super) fn changes(&self) -> Changes {
         (self.log_end(), self.parts.unlogged.load(Relaxed))
     }
@@ -334,7 +336,8 @@ impl Checkpointer {
     }
 }
 
-/// Syncs now and then: a long sync at the end would make concurrent commits wait for the disk.
+/// Writes with intermediate syncs: one long sync at the end would make concurrent commits wait for
+/// the disk.
 fn write_in_steps(ended: &mut EndedEpoch<'_>, step_pages: usize, pause: &mut dyn FnMut(usize)) -> Result<()> {
     let mut pages_synced = ended.pages_left();
     while ended.write_some(step_pages)? > 0 {

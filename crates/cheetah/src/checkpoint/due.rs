@@ -4,25 +4,27 @@ use super::checkpointer::{Checkpointer, LastCheckpoint};
 use crate::base::Lsn;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The log since the last checkpoint, in percent of the maximum, that starts the next one.
+/// A checkpoint is due once the log since the last checkpoint reaches this percentage of its
+/// maximum size.
 const LOG_PERCENT: u64 = 25;
 /// A database with changes gets a checkpoint once nothing has changed for this time. The checkpoint
 /// frees space for the file system, and leaves the next startup nothing to redo.
 const IDLE_NS: u64 = 5_000_000_000;
-/// The bytes of outdated images that are no reason for a checkpoint, whatever the size of the
-/// database; and the fraction of the live bytes above which outdated images are a reason.
+/// Outdated images are a reason for a checkpoint if their bytes exceed both this minimum and the
+/// live bytes divided by `OUTDATED_PART`.
 const OUTDATED_BYTES_MIN: u64 = 32 << 20;
 const OUTDATED_PART: u64 = 3;
-/// With more outdated bytes than this, and more than this multiple of the live bytes, a checkpoint
-/// makes no more pauses.
+/// A checkpoint no longer pauses if the outdated bytes exceed both this minimum and the live bytes
+/// multiplied by `HURRY_OUTDATED_TIMES`.
 const HURRY_OUTDATED_BYTES_MIN: u64 = 128 << 20;
 const HURRY_OUTDATED_TIMES: u64 = 2;
 
-/// The interval between two checks of the disk, and between two checkpoints for space; and the
-/// additional wait after a failed checkpoint.
+/// `SPACE_LOOK_NS` is the minimum interval between two checks of the disk, and between a checkpoint
+/// and the next checkpoint for space. `SPACE_RETRY_NS` is the minimum interval between a failed
+/// checkpoint and the next checkpoint for space.
 const SPACE_LOOK_NS: u64 = 250_000_000;
 const SPACE_RETRY_NS: u64 = 1_000_000_000;
-/// The fraction of the reserve that is worth a checkpoint.
+/// A checkpoint for space is worthwhile if it frees more than the reserve divided by `SPACE_PART`.
 const SPACE_PART: u64 = 16;
 
 /// Why a checkpoint is due.
@@ -30,7 +32,7 @@ const SPACE_PART: u64 = 16;
 pub(crate) enum Reason {
     /// The log since the last checkpoint is long.
     Log,
-    /// The changes of the epoch take much memory.
+    /// The changes of the epoch take a lot of memory.
     Memory,
     /// Many outdated images can be freed only by a checkpoint.
     OutdatedImages,
@@ -45,13 +47,13 @@ pub(crate) enum Reason {
 /// See [`Checkpointer::changes`].
 pub(super) type Changes = (Lsn, u64);
 
-/// Since when nothing has changed.
+/// The last seen state of the changes, and the time at which it was first seen.
 #[derive(Default, Debug)]
 pub(super) struct Quiet {
     changes: Changes,
     since_ns: u64,
-    /// The value of `changes` after which not all waiting changes could be brought into their
-    /// leaves.
+    /// The value of `changes` at the last attempt that failed to bring all pending changes into
+    /// their leaves.
     pub(super) failed_at: Option<Changes>,
 }
 
@@ -63,7 +65,7 @@ impl Checkpointer {
         let last = *self.last.lock();
         let now_ns = self.parts.clock.now_ns();
         let since_ns = now_ns.saturating_sub(last.at_ns);
-        // Called each time, to record when something was changed.
+        // Called by every check, to record when the last change was seen.
         let is_quiet = self.is_quiet(now_ns);
         if self.log_percent() >= LOG_PERCENT {
             return Some(Reason::Log);
@@ -91,7 +93,7 @@ impl Checkpointer {
     }
 
     /// Returns whether the disk has little space and a checkpoint would free some, by freeing old
-    /// images and old log. Checks the disk now and then.
+    /// images and old log. Checks the disk at most once per `SPACE_LOOK_NS`.
     fn is_space_wanted(&self, last: &LastCheckpoint, now_ns: u64, outdated_bytes: u64) -> bool {
         let pool = &self.parts.pool;
         if now_ns.saturating_sub(self.space_looked_at_ns.load(Relaxed)) >= SPACE_LOOK_NS {
@@ -107,23 +109,22 @@ impl Checkpointer {
         gain_bytes > pool.space().reserve_bytes() / SPACE_PART || self.parts.upkeep.gains_by_checkpoint()
     }
 
-    /// Returns whether there is so much outdated data that a checkpoint in progress must not make
-    /// pauses.
+    /// Returns whether there is so much outdated data that a checkpoint in progress must not pause.
     pub(super) fn is_mostly_outdated(&self) -> bool {
         let most = HURRY_OUTDATED_BYTES_MIN.max(HURRY_OUTDATED_TIMES * self.parts.upkeep.live_bytes());
         self.outdated_bytes() > most
     }
 
-    /// Returns the bytes of the images rewritten or freed since the last checkpoint, which only the
-    /// next one frees.
+    /// Returns the bytes of the images rewritten or freed since the last checkpoint. Only the next
+    /// checkpoint frees them.
     fn outdated_bytes(&self) -> u64 {
         let LastCheckpoint { outdated_bytes, .. } = *self.last.lock();
         let since = self.parts.upkeep.outdated_bytes().saturating_sub(outdated_bytes);
         u64::try_from(since).unwrap_or(0)
     }
 
-    /// Returns whether nothing has changed for a while, and no attempt to come to rest has failed
-    /// since the last change.
+    /// Returns whether nothing has changed for `IDLE_NS`, and no attempt to bring all pending
+    /// changes into their leaves has failed since the last change.
     fn is_quiet(&self, now_ns: u64) -> bool {
         let changes = self.changes();
         let mut quiet = self.quiet.lock();

@@ -9,11 +9,11 @@
 //!
 //! Invariants
 //!   K1  One checkpoint at a time.
-//!   K2  The log is durable up to the epoch switch before the map commits the epoch: the epoch
-//!       never holds what the log lost.
+//!   K2  The log is durable up to the epoch switch before the map commits the epoch, so the epoch
+//!       never contains changes that the log lost.
 //!   K3  Log is recycled only after the epoch that replaces it has committed.
-//!   K4  Changes that wait for leaves are saved in change files. In an idle database they are first
-//!       brought into the leaves, so that the database comes to rest.
+//!   K4  Pending changes are saved in change files. In an idle database they are first written into
+//!       their leaves, so that none remain pending.
 //!   P1 to P3  See `pace`.
 //! Locks     `one` is held during a checkpoint, with I/O and waits. It must not be taken inside a
 //!           mini-transaction or under a latch.

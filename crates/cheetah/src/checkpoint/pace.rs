@@ -6,25 +6,26 @@
 //!       shutdown, a full log and a full disk make the checkpoint in progress hurry.
 //!   P2  The checkpoint ends before the log is so full that writers are slowed down, and before the
 //!       images that only the checkpoint frees take more than twice the live bytes.
-//!   P3  Writers do little of the checkpoint's work: a writer that changes a page before its turn
-//!       must write the page first. A checkpoint that writers overtake makes no pauses.
+//!   P3  Writers do little of the checkpoint's work: a writer that changes a page which the
+//!       checkpoint has not written yet must first write it. A checkpoint that writers overtake
+//!       does not pause.
 
 use super::checkpointer::Checkpointer;
 use crate::base::Lsn;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The number of pages written between two looks at the clock.
+/// The number of pages written between two readings of the clock.
 pub(super) const STEP_PAGES: usize = 16;
 /// The fill of the log, in percent, at which the checkpoint should end.
 const AIM_LOG_PERCENT: u64 = 50;
-/// The fill of the log, in percent, from which there are no pauses: writers will soon be slowed
-/// down.
+/// The fill of the log, in percent, from which the checkpoint does not pause, because writers will
+/// soon be slowed down.
 const HURRY_LOG_PERCENT: u64 = 65;
 /// The maximum duration of a checkpoint, in seconds, if there is little to write and the log grows
 /// slowly.
 const SECONDS_MAX: u64 = 30;
-/// If writers flush more than one page for every `FLUSHED_SHARE` pages of the checkpoint, there are
-/// no pauses.
+/// If writers flush more than one page for every `FLUSHED_SHARE` pages of the checkpoint, the
+/// checkpoint does not pause.
 const FLUSHED_SHARE: u64 = 8;
 /// The interval at which a pause checks whether a thread waits.
 const LOOK_EVERY_NS: u64 = 5_000_000;
@@ -85,8 +86,9 @@ impl<'c> Pace<'c> {
         pressure.checkpoint_pages_per_second(pages_left, seconds_left, parts.io_capacity.load(Relaxed))
     }
 
-    /// Returns the seconds until the log is as full as it should be at the end, if it continues to
-    /// grow at its present rate (P2).
+    /// Returns the seconds left: until the log is as full as it should be at the end, if it
+    /// continues to grow as fast as since the checkpoint began, but at most until [`SECONDS_MAX`]
+    /// have passed (P2).
     fn seconds_left(&self, now_ns: u64) -> u64 {
         let elapsed_ms = (now_ns.saturating_sub(self.began_ns) / 1_000_000).max(1);
         let grown_bytes = self.checkpointer.log_end().0.saturating_sub(self.began.0).max(1);

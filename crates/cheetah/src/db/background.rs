@@ -20,10 +20,10 @@ const FLUSH_EVERY_NS: u64 = 1_000_000_000;
 const RECORDS_PER_STEP: usize = 256;
 /// The maximum number of dictionaries that one step loads.
 const DICTIONARIES_PER_STEP: usize = 16;
-/// The pause after free memory of the allocator was returned, as a multiple of the time that this
-/// took.
+/// The pause after returning free memory of the allocator, as a multiple of the time that the
+/// return took.
 const HOLES_PAUSES: u64 = 1000;
-/// The pause if that took longer than `HOLES_NS_MAX`.
+/// The pause if the return took longer than `HOLES_NS_MAX`.
 const HOLES_LONG_PAUSE_NS: u64 = 3_600_000_000_000;
 const HOLES_NS_MAX: u64 = 10_000_000;
 
@@ -37,8 +37,8 @@ pub(in crate::db) struct Background {
     pub(in crate::db) key_rotation: KeyRotation,
     working_off: WorkingOff,
     pub(in crate::db) rest: Rest,
-    /// A thread waits for the background to end: statistics are abandoned, and words are left for
-    /// later.
+    /// Whether a thread waits for the background to end. If so, statistics are abandoned, and
+    /// deletions of words are postponed.
     hurries: Arc<AtomicBool>,
 }
 
@@ -64,7 +64,7 @@ impl Background {
         let _ = self.core.health.stop(reason);
     }
 
-    /// The pool that the steps use.
+    /// Returns the pool that the steps use.
     pub(in crate::db) fn pool(&self) -> &Arc<Pool> {
         &self.core.pool
     }
@@ -100,8 +100,8 @@ impl Background {
         }
     }
 
-    /// Runs one step of each kind and returns whether anything was done. An error in one does not
-    /// stop the others.
+    /// Runs one step of each kind and returns whether anything was done. An error in one step does
+    /// not stop the others.
     pub(in crate::db) fn step(&self) -> Result<bool> {
         let steps = [
             Self::flush_step,
@@ -127,8 +127,8 @@ impl Background {
         Ok(false)
     }
 
-    /// About once a second: makes the log durable, shortens its files now and then, and abandons a
-    /// waiting snapshot that has not been written for too long.
+    /// Runs about once a second. Makes the log durable, shortens its files from time to time, and
+    /// abandons a waiting snapshot that has not been written for too long.
     pub(in crate::db) fn flush_step(&self) -> Result<bool> {
         let now_ns = self.core.clock.now_ns();
         let mut at_ns = self.flushed_at_ns.lock();
@@ -188,7 +188,8 @@ impl Background {
     /// were set aside.
     pub(in crate::db) fn collect_step(&self) -> Result<bool> {
         let core = &self.core;
-        // Not in the step that flushes the log, which would have to wait for thousands of unlinks.
+        // Not done in the step that flushes the log, which would have to wait for thousands of
+        // unlinks.
         self.waiting_snapshot.let_go();
         let moved = core.upkeep.gc_step(core.clock.now_ns(), core.pace.io_capacity());
         self.noted("freeing space", moved)
@@ -200,7 +201,7 @@ impl Background {
     }
 
     /// Frees some of what is no longer needed: remains of committed transactions, pages of dropped
-    /// trees, undo pages. An error in one does not stop the others.
+    /// trees, undo pages. An error in one part does not stop the other parts.
     pub(in crate::db) fn free_step(&self) -> Result<bool> {
         let core = &self.core;
         let mut purged = self.noted("purge", core.purge.step(core, RECORDS_PER_STEP));
@@ -218,8 +219,8 @@ impl Background {
         core.dropping.lock().step(&core.catalog, &core.pool)
     }
 
-    /// Finishes the rollbacks and frees that transactions have left, as far as possible without
-    /// taking long. The next startup does the rest.
+    /// Finishes remaining rollbacks and purge, and frees dropped trees and undo pages, as far as
+    /// possible without taking long. The next startup does the rest.
     pub(in crate::db) fn finish_frees(&self) {
         let core = &self.core;
         let _ = self.noted("rollbacks", core.unfinished.finish_at_close(core).map(|()| true));
@@ -228,8 +229,8 @@ impl Background {
         while core.trim_undo() {}
     }
 
-    /// Drops what older versions of the engine do not know, if it is empty. Runs when the database
-    /// is closed, after the frees.
+    /// Drops the table of removals if it is empty, because older versions of the engine do not know
+    /// it. Runs when the database is closed, after the frees.
     pub(in crate::db) fn leave_nothing_new(&self) {
         let _ = self.noted("dropping the table of removed words", drop_if_empty(&self.core).map(|()| true));
         while let Ok(true) = self.noted("dropping tables", self.free_dropped_trees()) {}
@@ -261,9 +262,9 @@ impl Background {
         Ok(done)
     }
 
-    /// Returns memory that threads have freed in the allocator to the operating system, if the
+    /// Returns memory that threads have freed from the allocator to the operating system, if the
     /// amount matters. Allocating threads may have to wait meanwhile, so this takes at most a
-    /// thousandth of the time. It is left out if the heap of the process is so large that the
+    /// thousandth of the time. It is skipped if the heap of the process is so large that the
     /// engine's part does not matter.
     fn give_holes_back(&self) {
         let begun_ns = self.core.clock.now_ns();
@@ -316,8 +317,8 @@ impl Background {
         Ok(true)
     }
 
-    /// Until [`Self::end_hurry`], checkpoints make no pauses, no statistics are taken, and no words
-    /// are deleted.
+    /// Makes checkpoints run without pauses, and keeps statistics from being taken and words from
+    /// being deleted, until [`Self::end_hurry`].
     pub(in crate::db) fn hurry(&self) {
         self.hurries.store(true, Relaxed);
         self.core.checkpointer.hurry();

@@ -12,7 +12,8 @@ const NS_PER_S: u64 = 1_000_000_000;
 pub struct SnapshotOrder<'a> {
     /// The directory to create; it must not exist.
     pub path: &'a Path,
-    /// A directory that must not contain the snapshot, as it must not contain this database.
+    /// A directory that must not contain the snapshot. Nor must this database's directory contain
+    /// it, except in `snapshots`.
     pub outside_of: &'a Path,
     /// Selects the prepared transactions to roll back in the snapshot: those whose coordinator will
     /// not know them there.
@@ -64,17 +65,18 @@ impl Db {
         Ok(true)
     }
 
-    /// Writes the waiting snapshot, or else one pinned now. If writing fails, the snapshot waits
-    /// on, unless the error (`DiskFull`) says that it was abandoned. After a waiting snapshot was
-    /// abandoned for another reason, the next call fails, because its caller may mean that
-    /// snapshot. Blocks for I/O, as long as copying takes.
+    /// Writes the waiting snapshot, or else one pinned now. If writing fails, the snapshot
+    /// continues to wait, unless the error (`DiskFull`) says that it was abandoned. After a waiting
+    /// snapshot was abandoned for another reason, the next call fails, because its caller may mean
+    /// that snapshot. Blocks for I/O, for as long as copying takes.
     pub fn create_snapshot(&self, order: &SnapshotOrder<'_>) -> Result<Written> {
         let waiting = &self.0.background.waiting_snapshot;
         let Some(found) = waiting.take()? else {
             return self.write_snapshot(&self.pin_snapshot()?, order, order.notes);
         };
         let written = self.write_snapshot(&found.snapshot, order, &found.notes);
-        // Then the caller knows, and the next call writes a snapshot pinned now.
+        // In this case the error tells the caller that the snapshot was abandoned, and the next
+        // call writes a newly pinned snapshot.
         let is_told = matches!(written, Err(Error::DiskFull(_))) && found.snapshot.check().is_err();
         if written.is_err() && !is_told {
             waiting.put_back(&self.0.core, found);
@@ -95,14 +97,14 @@ impl Db {
     }
 
     /// Sets the age, in seconds, after which a waiting snapshot is abandoned. With 0 no snapshot
-    /// will wait.
+    /// is kept waiting.
     pub fn set_snapshot_max_age(&self, seconds: u64) {
         self.0.background.waiting_snapshot.set_max_age(seconds);
         self.0.background.call();
     }
 
-    /// The number of pins, the age of the waiting snapshot, and the bytes of files kept only for
-    /// pins.
+    /// Returns the number of pins, the age of the waiting snapshot, and the bytes of files kept
+    /// only for pins.
     pub(in crate::db) fn snapshot_status(&self) -> [(&'static str, u64); 3] {
         let core = &self.0.core;
         let (pins_count, held_bytes) = core.pool.segments().durable().pinned();

@@ -21,14 +21,14 @@ const ROUNDS_MAX: usize = 32;
 pub struct Build(build::Build);
 
 impl Build {
-    /// The clustered key and the stored row, with large values inlined, of the row for which
-    /// [`Transaction::run_build`] or [`Transaction::finish_build`] returned `DuplicateKey`. The
-    /// index position in that error counts the new indexes, from 1.
+    /// Returns the clustered key and the stored row, with large values inlined, of the row for
+    /// which [`Transaction::run_build`] or [`Transaction::finish_build`] returned `DuplicateKey`.
+    /// The index position in that error counts the new indexes, from 1.
     pub fn refused(&self) -> Option<(&[u8], &[u8])> {
         self.0.refused().map(|refused| (refused.key.as_slice(), refused.row.as_slice()))
     }
 
-    /// The indexes for a change of the definition to take over; `None` before
+    /// Returns the indexes for a change of the definition to take over; `None` before
     /// [`Transaction::finish_build`].
     pub fn indexes(&self) -> Option<BuiltIndexes> {
         self.0.indexes()
@@ -37,7 +37,7 @@ impl Build {
 
 impl Transaction {
     /// Keeps loads away from the table until this transaction ends: a load that commits meanwhile
-    /// would replace the table by one with the old definition. Until then, rows that would be
+    /// would replace the table with one of the old definition. Until then, rows that would be
     /// loaded are inserted like any others. Waits for a load that is under way, after which the
     /// table may [have moved](Table::has_moved). Errors: those of [`lock_table`](Self::lock_table).
     pub fn keep_loads_off(&mut self, table: &Arc<Table>) -> Result<()> {

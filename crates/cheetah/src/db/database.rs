@@ -114,7 +114,7 @@ impl Db {
     }
 
     /// Runs one step of everything that the threads would do, and returns whether anything was
-    /// done. For callers without threads.
+    /// done. For callers that start no background threads.
     pub fn run_background(&self) -> Result<bool> {
         self.0.background.step()
     }
@@ -154,16 +154,16 @@ impl Db {
         self.0.background.call();
     }
 
-    /// Makes the newest versions of these server keys, and of key 1, which encrypts what belongs to
-    /// no table, the current keys. Requests them from the key service; blocks for I/O if any is
-    /// new. Fails with `Key` if the service lacks one.
+    /// Makes the newest versions of these server keys and of key 1 the current keys. Key 1 encrypts
+    /// data that belongs to no table. Requests the versions from the key service; blocks for I/O if
+    /// any version is new. Fails with `Key` if the service lacks one.
     pub fn use_keys(&self, ids: &[u32]) -> Result<()> {
         self.0.core.use_keys(ids)
     }
 
-    /// Sets whether to encrypt tables whose definitions do not say. The background encrypts or
-    /// decrypts the existing tables. Requests the keys of these tables from the key service: fails
-    /// with `Key` if it lacks one; then nothing has changed.
+    /// Sets whether to encrypt tables whose definitions have no encryption option. The background
+    /// encrypts or decrypts the existing tables. Requests the keys of these tables from the key
+    /// service: fails with `Key` if it lacks one; then nothing has changed.
     pub fn set_encrypt_tables(&self, is_on: bool) -> Result<()> {
         let core = &self.0.core;
         if is_on {
@@ -242,8 +242,8 @@ impl Db {
         ddl::drop_table(&self.0.core, name, referenced)
     }
 
-    /// Returns the number of changes of definitions since startup. If it has grown, what a caller
-    /// found out about constraints may be out of date.
+    /// Returns the number of changes of definitions since startup. Once it has grown, constraints
+    /// that a caller looked up before may be out of date.
     pub fn definition_changes(&self) -> u64 {
         self.0.core.catalog.changes()
     }
@@ -301,7 +301,7 @@ impl Db {
         ddl::note_remainders(&self.0.core, prefix);
     }
 
-    /// Replaces a table by an empty one and returns the new table. Otherwise like
+    /// Replaces a table with an empty one and returns the new table. Otherwise like
     /// [`drop_table`](Self::drop_table).
     pub fn truncate_table(&self, name: &str) -> Result<Arc<Table>> {
         self.truncate_table_unless(name, Referenced::Ignored)
@@ -363,14 +363,14 @@ impl Db {
 
     /// Sets `later`, which is called for two transactions of one deadlock whose sessions are
     /// [known](Transaction::report_waits), and returns the session that must commit after the
-    /// other. The transaction of the other session is not rolled back, whatever the amount of its
-    /// work. If `later` returns `None`, or the sessions are not known, the transaction with the
+    /// other. The transaction of the other session is not rolled back, whatever amount of work it
+    /// has done. If `later` returns `None`, or the sessions are not known, the transaction with the
     /// least work is rolled back. `later` may be called on any thread that requests a lock; it must
     /// not wait, nor use the engine. Only the first call has an effect.
     ///
-    /// Without it a replica that applies in parallel may roll back the first transaction in line
-    /// again and again, because its retry meets the other transaction before the other one has made
-    /// progress.
+    /// Without this function, a replica that applies in parallel may repeatedly roll back the
+    /// transaction that must commit first, because its retry meets the other transaction before
+    /// that transaction has made progress.
     pub fn set_victim_choice(
         &self,
         later: impl Fn(SessionId, SessionId) -> Option<SessionId> + Send + Sync + 'static,

@@ -34,8 +34,8 @@ impl Load {
         Self { load: load::Load::new(table, is_of_transaction), is_of_transaction, rows: 0 }
     }
 
-    /// The clustered key and the stored row, with large values inlined, of the row for which
-    /// [`Transaction::load`] or [`Transaction::finish_load`] returned `DuplicateKey`.
+    /// Returns the clustered key and the stored row, with large values inlined, of the row for
+    /// which [`Transaction::load`] or [`Transaction::finish_load`] returned `DuplicateKey`.
     pub fn refused(&self) -> Option<(&[u8], &[u8])> {
         self.load.refused().map(|refused| (refused.key.as_slice(), refused.row.as_slice()))
     }
@@ -75,7 +75,7 @@ impl Transaction {
         self.core.health.check()?;
         let table = table.newest();
         let _usage = table.use_it()?;
-        // The rows become visible by a log record, and temporary tables have no log records.
+        // The rows become visible through a log record, and temporary tables have no log records.
         if !table.is_untouched() || table.has_older_formats() || table.id().is_temporary() {
             return Ok(None);
         }
@@ -147,7 +147,8 @@ impl Transaction {
         Ok(finished)
     }
 
-    /// Fails with `Unsupported` if rows of a load would be missing.
+    /// Fails with `Unsupported` if a load has not ended successfully, because its rows would be
+    /// missing.
     pub(in crate::db) fn check_loads_have_ended(&self) -> Result<()> {
         match self.unended_loads {
             0 => Ok(()),
@@ -182,8 +183,9 @@ impl Transaction {
         keys::disable(&self.core, table.newest(), which)
     }
 
-    /// Like [`disable_indexes`](Self::disable_indexes), for a table without rows. Returns `None` if
-    /// the table has a row, visible or not: then nothing has changed, and the call did not wait.
+    /// Like [`disable_indexes`](Self::disable_indexes), for a table without rows. Returns `None`,
+    /// and changes nothing, if the table has a row, visible or not. Does not wait if the table has
+    /// a row at the time of the call.
     pub fn disable_indexes_if_empty(
         &mut self,
         table: &Arc<Table>,

@@ -63,7 +63,7 @@ pub(in crate::db) struct Signs {
 /// A thread's position among the threads that take turns.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::db) struct Turn {
-    /// From 0.
+    /// The position, from 0.
     pub(in crate::db) no: u64,
     /// The number of threads that take turns.
     pub(in crate::db) count: u64,
@@ -132,7 +132,8 @@ impl Rest {
         self.state.lock().pause(now_ns, worked_ns, turn)
     }
 
-    /// Sleeps for that pause, unless a call or the end of the threads interrupts it.
+    /// Sleeps for as long as [`pause`](Self::pause) says, unless a call or the end of the threads
+    /// interrupts it.
     pub(in crate::db) fn sleep(&self, now_ns: u64, worked_ns: u64, turn: Turn) {
         let mut state = self.state.lock();
         if !state.ends {

@@ -1,10 +1,10 @@
 //! Key rotation: takes newer key versions into use, and re-encrypts images, logs and change files.
 //!
 //! A *pass* of the pool checks every image. Before a pass, a checkpoint writes all dirty pages, so
-//! that nothing still encrypts with an older key (pool/upkeep, I1). After a complete pass, another
-//! checkpoint commits the images that the pass moved. Then CONTROL forgets the keys that no startup
-//! would need: those used by no image, no listed change file and no log file (E14). A pass runs
-//! after a crash and at each startup of an encrypted database.
+//! that no page is later encrypted with an older key (pool/upkeep, I1). After a complete pass,
+//! another checkpoint commits the images that the pass moved. Then CONTROL forgets the keys that no
+//! startup would need: those used by no image, no listed change file and no log file (E14). A pass
+//! runs after a crash and at each startup of an encrypted database.
 
 use crate::base::{reach, sound, Epoch, Error, Result};
 use crate::format::encryption::KeyName;
@@ -50,7 +50,7 @@ struct State {
     to_forget: Option<ToForget>,
 }
 
-/// Keys that change files or log files may still need.
+/// The state of forgetting, after a complete pass, the keys that nothing needs any more.
 struct ToForget {
     /// The keys of images.
     of_images: BTreeSet<KeyName>,
@@ -155,8 +155,8 @@ impl KeyRotation {
     }
 }
 
-/// Makes the keys of tables that are encrypted by default current. A missing key is reported until
-/// it exists; nothing waits for it.
+/// Makes the encryption keys of tables that are encrypted by default current keys. Reports a
+/// missing key until it exists; nothing waits for it.
 fn note_missing_keys(core: &Core) -> Result<()> {
     const PLACE: &str = "keys of encrypted tables";
     let errors = core.health.background_errors();

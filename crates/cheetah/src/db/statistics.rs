@@ -21,14 +21,14 @@ impl Db {
         }
     }
 
-    /// Sets whether the background takes statistics by itself, and the number of places sampled in
-    /// each index, for tables whose definitions do not say.
+    /// Sets whether the background takes statistics automatically, and the number of places sampled
+    /// in each index, for tables whose definitions do not say.
     pub fn set_statistics(&self, by_themselves: bool, places: u32) {
         self.0.core.statistics.set(by_themselves, places);
         self.0.background.call();
     }
 
-    /// Takes statistics of all indexes of a table by samples and stores them; durable on return.
+    /// Takes statistics of all indexes of a table from samples and stores them; durable on return.
     /// The caller's transaction should have a lock on the table. For each index, reads about as
     /// many pages as places to sample, and a few dozen more; then up to 96 further pages to try
     /// dictionaries for the present contents. Fails with `Unsupported` if the table's keys were not
@@ -43,8 +43,8 @@ impl Db {
     }
 }
 
-/// Tries whether dictionaries for the present contents of the indexes pay. The statistics are
-/// already stored, whatever the result.
+/// Tries whether dictionaries for the present contents of the indexes are worthwhile. The
+/// statistics are already stored, whatever the result.
 fn refresh_dictionaries(core: &Core, table: &Table) -> Result<()> {
     for (_, index) in table.indexes().iter().enumerate().filter(|(no, _)| !table.is_disabled(*no)) {
         // The table may be dropped between two trials.

@@ -1,5 +1,5 @@
-//! Statistics of indexes: taken by ANALYZE TABLE, and by themselves in the background; kept with
-//! the open table, and stored in a table of the engine's own.
+//! Statistics of indexes. ANALYZE TABLE takes them, and so does the background, automatically. They
+//! are kept with the open table, and stored in one of the engine's own tables.
 //!
 //! Invariants
 //!   I1  A row of the statistics table belongs to an index by the table's ID and the index's ID
@@ -7,7 +7,7 @@
 //!       keeps them. The background removes the rows of dropped tables; so does a startup, in case
 //!       of a crash.
 //!   I2  Statistics are hints. If they cannot be read, an index has none.
-//!   I3  No thread waits for statistics that are taken by themselves. They lock only their own
+//!   I3  No thread waits for statistics that are taken automatically. They lock only their own
 //!       rows, and only while these are written; a table is in use only during one sample at a time
 //!       (I1 of [`crate::table::analyze`]); their page reads count as background I/O; and their
 //!       commit does not make the log durable. After a crash older statistics, or none, are found.

@@ -15,15 +15,15 @@ pub(in crate::db) struct Threads {
     handles: Vec<JoinHandle<()>>,
 }
 
-/// Threads that read ahead for scans. Two, in addition to a scan, use as many processors as most
-/// scans can feed.
+/// Threads that read ahead for scans. Two of them, together with a scan, use as many processors as
+/// most scans can keep busy.
 const READERS: [&str; 2] = ["cheetah-read-1", "cheetah-read-2"];
 
 /// The maximum number of startup threads: one thread reads the log for all of them, and cannot feed
 /// more.
 const CREW_MAX: usize = 8;
 
-/// The threads of a startup: `count`, or, if 0, one for each processor, up to [`CREW_MAX`].
+/// Returns the threads of a startup: `count`, or, if 0, one for each processor, up to [`CREW_MAX`].
 pub(in crate::db) fn crew(count: u32) -> Crew {
     let threads = match count {
         0 => std::thread::available_parallelism().map_or(1, NonZero::get).min(CREW_MAX),
@@ -108,8 +108,9 @@ impl Threads {
     }
 }
 
-/// A panic in the background means a broken invariant. The engine is stopped, so that no thread
-/// continues with the broken state, or waits forever for the thread that ended.
+/// Runs the body of a thread. Stops the engine if the body panics, because a panic means a broken
+/// invariant, so that no thread continues with the broken state, or waits forever for the thread
+/// that ended.
 fn run_or_stop(background: &Background, name: &str, body: impl FnOnce(&Background)) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| body(background))) {
         background.stop_after_panic(name, panic.as_ref());

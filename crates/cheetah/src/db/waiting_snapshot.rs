@@ -87,7 +87,7 @@ impl WaitingSnapshot {
     }
 
     /// Drops the waiting snapshot if its pin was abandoned, and records an error. A snapshot that
-    /// was pinned after that is good.
+    /// was pinned since then stays.
     pub(in crate::db) fn drop_if_given_up(&self, core: &Core) {
         let mut place = self.place.lock();
         let Place::Taken(waiting) = &*place else { return };
@@ -163,8 +163,8 @@ impl WaitingSnapshot {
         self.drop_if_given_up(core);
     }
 
-    /// Takes the waiting snapshot. The first call after it was abandoned fails, because the caller
-    /// means that snapshot.
+    /// Takes the waiting snapshot. The first call after it was abandoned fails, because its caller
+    /// expects that snapshot.
     pub(in crate::db) fn take(&self) -> Result<Option<Waiting>> {
         match std::mem::replace(&mut *self.place.lock(), Place::Empty) {
             Place::Empty => Ok(None),

@@ -69,8 +69,8 @@ impl Database {
         self.db.rename_table(from, to)
     }
 
-    /// Begins a transaction. After a commit or a rollback the handle can be used for the next one.
-    /// Neither blocks nor does I/O.
+    /// Begins a transaction. After a commit or a rollback the handle can be used for the next
+    /// transaction. Neither blocks nor does I/O.
     pub fn begin(&self) -> Transaction {
         self.db.begin()
     }

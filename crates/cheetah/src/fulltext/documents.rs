@@ -14,10 +14,12 @@ struct Slot {
 const EMPTY: Slot = Slot { hash: 0, number: u32::MAX };
 const SLOTS_MIN: usize = 64;
 
-/// The bytes of a row besides its key: the end of the key, and at least four thirds of a slot.
+/// The bytes of a row in addition to its key: the end of the key, and at least four thirds of a
+/// slot.
 const ROW_BYTES: usize = size_of::<usize>() + 2 * size_of::<Slot>();
 
-/// The rows that a query has seen, by ID and by key. Users choose keys, so the hash has a secret.
+/// The rows that a query has seen, by ID and by key. Users choose keys, so the hash function uses a
+/// secret.
 #[derive(Debug)]
 pub(super) struct Documents {
     keys: Vec<u8>,
@@ -43,7 +45,7 @@ impl Documents {
         self.ends.len()
     }
 
-    /// The key of a row.
+    /// Returns the key of a row.
     pub(super) fn key(&self, number: u32) -> &[u8] {
         let number = number as usize;
         let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);

@@ -232,7 +232,7 @@ pub(super) fn hit_number(len: usize) -> u32 {
 ///
 /// # Errors
 /// [`Error::Search`](crate::base::Error::Search) if a phrase has too many words, or if the memory
-/// limit is exceeded; those of the source.
+/// limit is exceeded; the errors of the source.
 pub(super) fn evaluate(expression: &Expression, state: &mut State, source: &mut impl Source) -> Result<()> {
     for group in &expression.groups {
         for item in group {
@@ -247,8 +247,8 @@ pub(super) fn evaluate(expression: &Expression, state: &mut State, source: &mut 
     Ok(())
 }
 
-/// Evaluates an item that does not wait: everything except a single required or excluded part.
-/// Several words in one piece do not wait, either.
+/// Evaluates an item that need not wait for the rest of its group: everything except a single
+/// required or excluded part. Several words in one piece do not wait, either.
 fn evaluate_now(item: &Item, state: &mut State, source: &mut impl Source) -> Result<()> {
     if let Operand::Terms(terms) = &item.operand {
         return terms.iter().try_for_each(|term| evaluate_term(term, item.operator, state, source));

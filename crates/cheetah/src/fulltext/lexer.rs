@@ -5,7 +5,7 @@
 pub(super) enum Token<'q> {
     /// An operator, a parenthesis, `*` or `@`.
     Mark(u8),
-    /// Digits only; only in boolean mode.
+    /// Digits only. This token exists only in boolean mode.
     Number(&'q [u8]),
     /// Text outside of quotes: one or more words.
     Term(&'q [u8]),
@@ -28,7 +28,7 @@ impl Token<'_> {
     }
 }
 
-/// Takes tokens off a query, byte by byte, whatever its character set.
+/// Splits a query into tokens, byte by byte, in any character set.
 #[derive(Debug)]
 pub(super) struct Lexer<'q> {
     rest: &'q [u8],

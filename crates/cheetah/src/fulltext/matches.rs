@@ -4,8 +4,8 @@ use super::documents::Documents;
 
 /// The rows that match a query, with their ranks. No method does I/O.
 ///
-/// Rows are sorted only as far as they are read: the first row costs as much as a scan of all, each
-/// further row little.
+/// Rows are sorted only as far as they are read: reading the first row costs as much as a scan of
+/// all rows, and each further row costs little.
 #[derive(Debug)]
 pub struct Matches {
     documents: Documents,
@@ -19,7 +19,7 @@ pub struct Matches {
 }
 
 impl Matches {
-    /// An empty result.
+    /// Returns an empty result.
     pub(super) fn none() -> Self {
         Self { documents: Documents::new(), ranks: Vec::new(), rows: Vec::new(), read_count: 0 }
     }

@@ -1,7 +1,8 @@
 //! Parses the text of a query into an expression.
 //!
-//! The grammar is InnoDB's, also in natural language mode, where the lexer just produces few of its
-//! tokens. The messages for syntax errors are InnoDB's, too, because users and tests know them.
+//! The grammar is InnoDB's, also in natural language mode, where the lexer produces only a few
+//! kinds of tokens. The messages for syntax errors are InnoDB's, too, because users and tests know
+//! them.
 
 use super::budget::Budget;
 use super::expression::{Expression, Item, Operand, Operator, Term};
@@ -16,7 +17,7 @@ pub const DEPTH_MAX: usize = 32;
 /// The maximum number of open parentheses; beyond it parsing stops.
 const OPEN_MAX: usize = 4_998;
 
-/// The bytes of a term or phrase besides its text.
+/// The bytes of a term or phrase in addition to its text.
 const OPERAND_BYTES: usize = 2 * size_of::<Item>();
 
 /// An expression that is being parsed.
@@ -43,8 +44,8 @@ impl Open {
 /// Parses a query; returns `None` if it is empty.
 ///
 /// # Errors
-/// [`Error::Search`] if the query has a syntax error, or is nested too deeply; that of the budget;
-/// those of the source.
+/// [`Error::Search`] if the query has a syntax error, or is nested too deeply; the error of the
+/// budget; the errors of the source.
 pub(super) fn parse(
     query: &[u8],
     is_boolean: bool,

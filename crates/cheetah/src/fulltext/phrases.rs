@@ -69,7 +69,7 @@ impl Candidates {
 /// matching rows.
 ///
 /// # Errors
-/// [`Error::Search`] if it has too many words; that of the budget; those of the source.
+/// [`Error::Search`] if it has too many words; the error of the budget; the errors of the source.
 pub(super) fn evaluate_phrase(
     text: &[u8],
     distance: Option<u64>,
@@ -200,8 +200,8 @@ fn keep_starts(
     Ok(())
 }
 
-/// Returns whether, for at least one of the start positions, the text of the row contains the words
-/// that the index leaves out at the right places.
+/// Returns whether, for at least one of the start positions, the text of the row contains, at the
+/// right places, the words that the index leaves out.
 fn matches_text(
     parts: &[Part],
     starts: &[Position],

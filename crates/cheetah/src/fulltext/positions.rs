@@ -1,9 +1,9 @@
 //! The positions of a word in a row: the value of a posting.
 //!
-//! A position is the ordinal of the word among all words of the row's text, through all columns of
-//! the index, and the column. Stop words and words that are too short or too long count, too. So a
-//! phrase is a run of positions in one column, and proximity is a difference of ordinals, whatever
-//! the columns.
+//! A position consists of the ordinal of the word among all words of the row's text, counted
+//! through all columns of the index, and of the column. Stop words and words that are too short or
+//! too long count, too. So a phrase is a run of positions in one column, and proximity is a
+//! difference of ordinals, whatever the columns.
 //!
 //! Encoding: a sequence of variable-length integers, seven bits per byte, lowest first, in as few
 //! bytes as possible. A value above 0 is the distance from the previous position, which is -1 at
@@ -49,7 +49,7 @@ impl PositionList {
         self.column = position.column;
     }
 
-    /// The encoded positions: the value of a posting. Empty if no position was added.
+    /// Returns the encoded positions: the value of a posting. Empty if no position was added.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -79,7 +79,7 @@ impl<'a> Positions<'a> {
         Self(bytes)
     }
 
-    /// The encoded bytes.
+    /// Returns the encoded bytes.
     pub fn bytes(self) -> &'a [u8] {
         self.0
     }

@@ -3,7 +3,7 @@
 use super::budget::Budget;
 use crate::base::Result;
 
-/// Row IDs are below this.
+/// Row IDs are below this number.
 pub(super) const DOCUMENTS_MAX: u32 = u32::MAX - 2;
 
 /// The end of a list of hits.
@@ -22,7 +22,8 @@ pub(super) struct Entry {
     pub(super) hits: u32,
 }
 
-/// A set of row IDs. Access takes constant time, and clearing costs only as much as was in the set.
+/// A set of row IDs. Access takes constant time, and clearing takes time proportional to the number
+/// of rows in the set.
 #[derive(Default, Debug)]
 pub(super) struct Results {
     /// By row ID; may be shorter than the number of rows.

@@ -21,7 +21,7 @@ pub enum Mode {
     QueryExpansion,
 }
 
-/// The bytes of a word of an expanded query besides its weights.
+/// The bytes of a word of an expanded query in addition to its weights.
 const EXPANSION_BYTES: usize = 2 * size_of::<Vec<u8>>();
 
 /// Finds and ranks the rows that match a query. `text` is in the character set of the index's
@@ -29,7 +29,7 @@ const EXPANSION_BYTES: usize = 2 * size_of::<Vec<u8>>();
 ///
 /// # Errors
 /// [`Error::Search`](crate::base::Error::Search) if the query has a syntax error, is nested too
-/// deeply, has a phrase of too many words, or takes too much memory; those of the source.
+/// deeply, has a phrase of too many words, or takes too much memory; the errors of the source.
 pub fn search(text: &[u8], mode: Mode, source: &mut impl Source, limit_bytes: u64) -> Result<Matches> {
     let mut state = State::new(limit_bytes);
     if let Some(expression) = parse(text, mode == Mode::Boolean, source, &mut state.budget)? {

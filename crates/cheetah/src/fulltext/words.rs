@@ -5,11 +5,11 @@ use crate::base::Result;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The bytes of a word besides its weights: its place here and in the map.
+/// The bytes of a word in addition to its weights: its entries here and in the map.
 const WORD_BYTES: usize = 2 * size_of::<(Arc<[u8]>, u32)>() + size_of::<Asked>() + 16;
 
-/// For a word in every row, the table counts as larger by this factor: its rarity is then not 0, so
-/// that a match has a rank.
+/// The row count is multiplied by this factor for a word that is in every row, so that the rarity
+/// of the word is not 0 and a match has a rank.
 const EVERY_ROW: f64 = 1.0001;
 
 /// A word, or a prefix of words, that a query searches for.

@@ -33,9 +33,9 @@ pub const SYSTEM_KEY: u32 = 1;
 pub enum Closing {
     /// Not at all.
     Never,
-    /// With the key with this ID.
+    /// With the key that has this ID.
     With(u32),
-    /// With the key with this ID, while tables are encrypted by default.
+    /// With the key that has this ID, while tables are encrypted by default.
     ByDefault(u32),
     /// With the key for what belongs to no table, if it is current.
     AsSystem,
@@ -46,7 +46,7 @@ pub struct Keys {
     source: KeySource,
     clock: Arc<dyn Clock>,
     database: [u8; 16],
-    /// Held while CONTROL gets other key names.
+    /// Held while the key names in CONTROL change.
     naming: Mutex<()>,
     ring: RwLock<Ring>,
     closes_tables: AtomicBool,
@@ -77,7 +77,8 @@ impl std::fmt::Debug for Keys {
 
 impl Keys {
     /// Returns the keys that CONTROL names; the newest versions become current. Requests the keys
-    /// from the service. Fails with `Key` if one is missing or differs from the named one.
+    /// from the service. Fails with `Key` if the service lacks a key, or returns a different key
+    /// than the named one.
     pub fn open(
         source: KeySource,
         clock: Arc<dyn Clock>,
@@ -118,7 +119,7 @@ impl Keys {
         }
     }
 
-    /// The UUID of the database that the keys are for.
+    /// Returns the UUID of the database that the keys are for.
     pub fn database(&self) -> &[u8; 16] {
         &self.database
     }
@@ -161,7 +162,7 @@ impl Keys {
         self.naming.lock()
     }
 
-    /// Makes a key named, and current unless a newer version is.
+    /// Makes a key a named key, and the current key unless a newer version is current.
     pub fn serve(&self, key: Arc<Key>) {
         let (mut ring, name) = (self.ring.write(), key.name());
         ring.named.insert((name.id, name.version), Arc::clone(&key));
@@ -172,7 +173,7 @@ impl Keys {
         }
     }
 
-    /// Makes keys unnamed, except current ones.
+    /// Removes keys from the named keys, except current keys.
     pub fn retire(&self, names: &[KeyName]) {
         let mut ring = self.ring.write();
         let is_serving = |name: &KeyName, ring: &Ring| {
@@ -236,13 +237,13 @@ impl Keys {
         self.closes_log.load(Relaxed).then(|| self.system()).flatten()
     }
 
-    /// Returns whether tables whose definitions do not say are encrypted.
+    /// Returns whether tables without an ENCRYPTED option in their definition are encrypted.
     pub fn closes_tables(&self) -> bool {
         self.closes_tables.load(Relaxed)
     }
 
-    /// Sets whether tables whose definitions do not say are encrypted. If so, their keys must be
-    /// current already.
+    /// Sets whether tables without an ENCRYPTED option in their definition are encrypted. If so,
+    /// their keys must be current already.
     pub fn set_closes_tables(&self, is_so: bool) {
         if self.closes_tables.swap(is_so, Relaxed) != is_so {
             self.changes.fetch_add(1, Relaxed);
@@ -280,7 +281,7 @@ impl Keys {
         age > 0 && serving.version.saturating_sub(key.version) >= age
     }
 
-    /// A counter that grows when images may have to be re-encrypted.
+    /// Returns a counter that grows when images may have to be re-encrypted.
     pub fn changes(&self) -> u64 {
         self.changes.load(Relaxed)
     }

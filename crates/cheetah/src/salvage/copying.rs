@@ -62,7 +62,7 @@ fn give_up(name: &str, error: Error, new: &Db) -> Result<TableReport> {
 struct Removals {
     /// Their keys in the table of removals.
     keys: HashSet<Vec<u8>>,
-    /// Whether some of them cannot be read.
+    /// Whether some removals cannot be read.
     are_lost: bool,
 }
 

@@ -17,7 +17,7 @@
 //!   S5  With a key service everything that is written is encrypted, whether or not the damaged
 //!       database was: the copy (except tables defined as unencrypted), sort runs, and files of the
 //!       salvage itself (E16). Without a key that it needs the salvage ends at once: continuing
-//!       would lose what the key can bring back.
+//!       would lose data that the key can recover.
 //!
 //! docs/developers/decisions/0051-salvage.md gives the reasons.
 
@@ -50,18 +50,18 @@ pub struct TableReport {
     pub name: String,
     /// The number of rows in the new table.
     pub rows: u64,
-    /// The number of rows that existed and could not be copied.
+    /// The number of existing rows that could not be copied.
     pub rows_lost: u64,
-    /// Why the first of them could not be copied.
+    /// Why the first of these rows could not be copied.
     pub row_lost_why: String,
     /// Ranges of keys in which nothing could be read, in order.
     pub gaps: Vec<Gap>,
     /// The minimum number of changes in the log or in change files that could not be applied: rows
     /// may be as they were before these changes.
     pub changes_lost: u64,
-    /// Why the first of them could not be applied.
+    /// Why the first of these changes could not be applied.
     pub change_lost_why: String,
-    /// Why an earlier startup quarantined the table; its rows may be older ones, or those of
+    /// Why an earlier startup quarantined the table; its rows may be older versions, or rows of
     /// transactions that were rolled back.
     pub quarantine: Option<String>,
     /// Why the copy was not completed.

@@ -85,7 +85,7 @@ impl RowReader<'_> {
         inline_row(row_format, stored, &self.values, &mut self.whole, |locator, value| {
             match large::read_value(pool, table.blob_owner(), locator, value) {
                 Err(error) if error.kind() != ErrorKind::Stopped => {
-                    // An incomplete value must not be passed off as the whole value.
+                    // An incomplete value must not be copied as if it were complete.
                     match sound!(true, "salvage: copy a value that is not whole") {
                         true => Err(error),
                         false => Ok(()),

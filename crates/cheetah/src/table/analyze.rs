@@ -7,7 +7,8 @@
 //!
 //! Invariants
 //!   I1  The table is used for one run of entries, or one seek, at a time, so a drop or an ALTER
-//!       waits no longer than that. In between, the caller decides whether to go on, and may wait.
+//!       waits no longer than that. In between, the caller decides whether to continue, and may
+//!       wait.
 //! Source    InnoDB samples whole leaves, 20 per index, and takes the number of distinct keys in
 //!           each. We also count few values exactly, because samples estimate these badly when the
 //!           values form long runs.
@@ -115,7 +116,7 @@ struct Walk<'w, 'a> {
 }
 
 impl Walk<'_, '_> {
-    /// A key at evenly spread position `n` of `count` (I1).
+    /// Returns a key at evenly spread position `n` of `count` (I1).
     fn spread_key(&mut self, tree: &Tree, n: u32, count: u32) -> Result<Vec<u8>> {
         (self.go_on)()?;
         let _usage = self.table.use_it()?;
@@ -160,7 +161,8 @@ impl Walk<'_, '_> {
         Ok(true)
     }
 
-    /// Distinct values of the parts up to `part`, counted up to one more than [`JUMPS`] (I1).
+    /// Returns the number of distinct values of the parts up to `part`, counted up to one more than
+    /// [`JUMPS`] (I1).
     fn count_values(&mut self, part: usize) -> Result<u64> {
         let (mut values, mut value) = (0, Vec::new());
         while values <= JUMPS {

@@ -63,7 +63,7 @@ pub(crate) enum KeyValue {
 }
 
 impl KeyEncoding {
-    /// The values of the counted parts of a stored key, or of a prefix of one.
+    /// Returns the values of the counted parts of a stored key, or of a prefix of one.
     pub(crate) fn values(&self, key: &[u8]) -> Vec<KeyValue> {
         let (mut values, mut at) = (Vec::new(), 0);
         for part in &self.parts {
@@ -97,7 +97,7 @@ impl KeyEncoding {
 }
 
 impl KeyPartEncoding {
-    /// The value encoded by the part's bytes in a stored key.
+    /// Returns the value encoded by the part's bytes in a stored key.
     fn value(&self, bytes: &[u8]) -> KeyValue {
         let flip = if self.descending { 0xff } else { 0 };
         let mut bytes: Vec<_> = bytes.iter().map(|byte| byte ^ flip).collect();
@@ -110,7 +110,7 @@ impl KeyPartEncoding {
         }
     }
 
-    /// The end of the part that begins at `at`; `None` if it does not end.
+    /// Returns the end of the part that begins at `at`; `None` if the part does not end.
     fn end(&self, key: &[u8], mut at: usize) -> Option<usize> {
         let flip = if self.descending { 0xff } else { 0 };
         if self.nullable {

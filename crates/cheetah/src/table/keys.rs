@@ -102,7 +102,7 @@ pub(crate) fn enable(
     Ok(enabled)
 }
 
-/// The definition as it is now; the table must be the one in the catalog.
+/// Returns the current definition. The table must be the one in the catalog.
 fn definition(core: &Core, table: &Arc<Table>) -> Result<TableDef> {
     shadow::check_not_awaited(core, table)?;
     match core.catalog.by_id(table.id()) {
@@ -117,7 +117,7 @@ fn alter(core: &Core, table: &Arc<Table>, def: TableDef) -> Result<Arc<Table>> {
 }
 
 /// Like [`build`]. Recently inserted rows have not been written yet; the checkpoint that follows
-/// must write them. Another thread starts on them meanwhile.
+/// must write them. Meanwhile another thread begins to write them.
 fn build_and_write(
     core: &Core,
     table: &Table,

@@ -33,7 +33,7 @@ pub struct Slot {
     leaves_garbage: AtomicBool,
     /// The changes of the row counts of tables. Not part of the epoch state either.
     rows: Mutex<BTreeMap<TableId, i64>>,
-    /// A table that is in `rows`; 0 while none is known.
+    /// A table that is known to be in `rows`; 0 if none is known.
     listed_table: AtomicU32,
     /// The owner of its locks; 0 until it is known.
     owner: AtomicU64,
@@ -42,7 +42,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// The transaction.
+    /// Returns the transaction.
     pub fn txn(&self) -> TxnId {
         self.txn
     }

@@ -10,7 +10,7 @@ pub struct ReadView {
     reader: Reader,
     /// The transaction's ID; 0 before it has written anything.
     own: AtomicU64,
-    /// The ID under which it has written temporary tables; 0 before that.
+    /// The ID under which it has written temporary tables; 0 before it has written any.
     temporary: AtomicU64,
 }
 

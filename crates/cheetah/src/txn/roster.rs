@@ -3,8 +3,8 @@
 //!
 //! Invariants
 //!   I1  An entry is written without a lock by the user of its handle. A view reads the values at
-//!       about one moment: each is right by itself, and those of one transaction may be mixed with
-//!       those of the next transaction of the same handle.
+//!       about one moment: each value is correct by itself, but values of one transaction may be
+//!       mixed with values of the next transaction of the same handle.
 //!   I2  An entry outlives its handle if the background or a coordinator takes the transaction
 //!       over: the entry is handed over, too.
 //!   I3  A session is passed to other transactions, and cleared, under the lock of its shard: once
@@ -55,7 +55,7 @@ pub struct Entry {
     /// 0 before the transaction has written.
     txn: AtomicU64,
     since_ns: AtomicU64,
-    /// Since when it waits for a lock; 0 if it does not wait.
+    /// The time since which it waits for a lock; 0 if it does not wait.
     waits_since_ns: AtomicU64,
     /// The caller's session, for transactions that wait for this one; 0 if none is set. Changed and
     /// used under the shard's lock (I3).

@@ -37,11 +37,12 @@ use std::sync::Arc;
 /// The bytes before the first record: offset 0 means "none", so no record may start there.
 const FIRST_BYTES: [u8; 8] = *b"CHEETAHU";
 
-/// The number of pages freed in one mini-transaction: limits how long an epoch switch waits.
+/// The number of pages freed in one mini-transaction. It limits the time that an epoch switch
+/// waits.
 const FREED_PER_STEP: usize = 32;
 
-/// The number of records that one search for a finish record skips: limits the duration of a commit
-/// that purges a little.
+/// The number of records that one search for a finish record skips. It limits the duration of a
+/// commit that purges a little.
 const RECORDS_PER_SEARCH: usize = 2048;
 
 /// The maximum length of a record when reading: a longer record is damaged.
@@ -386,7 +387,7 @@ impl UndoLog {
         stream.searched_to = stream.searched_to.max(to);
     }
 
-    /// Records how far purge has got with the transaction of the next finish record.
+    /// Records the progress of purge in the transaction of the next finish record.
     pub fn note_purge(&self, _mtr: &MiniTransaction<'_>, purge: PurgeState) {
         let mut stream = self.stream.lock();
         assert!(purge.at == stream.purge.at && purge.head != UndoPtr(0), "I6");

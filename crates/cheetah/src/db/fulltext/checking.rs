@@ -29,7 +29,7 @@ impl Transaction {
     /// Compares the postings of a full-text index with the words of the rows, and the postings of
     /// deleted rows with the words recorded in their removals. Returns a description of the
     /// difference, or `None`. Reads the newest state, including this transaction's own changes, and
-    /// takes no locks. `end` is the one in [`Search`](super::Search). Reads the whole index and
+    /// takes no locks. `end`: see [`Search`](super::Search). Reads the whole index and
     /// table; errors are those of [`cursor`](Self::cursor) without locks.
     pub fn check_words(
         &mut self,

@@ -34,7 +34,7 @@ impl NewPostings {
         Ok(Self { core: Arc::clone(core), table })
     }
 
-    /// The table to fill, and to name in the change of the definition.
+    /// Returns the table to fill, and to name in the change of the definition.
     pub fn table(&self) -> Arc<Table> {
         Arc::clone(self.table.newest())
     }
@@ -124,7 +124,7 @@ impl Transaction {
     }
 }
 
-/// Takes the key of a posting, the bytes of its word, and its positions.
+/// Takes the key of a posting, the length of its word in bytes, and its positions.
 type EachPosting<'e> = dyn FnMut(&[u8], usize, Positions<'_>) -> Result<()> + 'e;
 
 /// Reads an index and its table for a search.
@@ -132,7 +132,7 @@ pub(super) struct PostingReader<'r> {
     txn: &'r mut Transaction,
     table: &'r Arc<Table>,
     postings: Arc<Table>,
-    /// Follows each word in the index.
+    /// The bytes that follow the weights of each word in the index.
     end: &'r [u8],
     /// The view to read with, if it is not the transaction's.
     view: Option<Arc<ReadView>>,
@@ -158,12 +158,12 @@ impl PostingReader<'_> {
         }
     }
 
-    /// The ID of the posting table that `view` sees.
+    /// Returns the ID of the posting table that `view` sees.
     pub(super) fn number_seen(&self, view: &ReadView) -> TableId {
         self.postings.seen_at(view.stamp()).unwrap_or_else(|| Arc::clone(&self.postings)).id()
     }
 
-    /// The postings whose keys begin with `beginning`, as the search sees them.
+    /// Returns the postings whose keys begin with `beginning`, as the search sees them.
     fn seen<'w>(&mut self, beginning: &'w [u8]) -> Result<Walk<'w>> {
         let postings = Arc::clone(&self.postings);
         let how = self.how_to_read(&postings)?;

@@ -55,8 +55,8 @@ impl Transaction {
     /// Finds and ranks the matching rows of `table`: those that a consistent read sees, or, for
     /// rows that will be read with locks, those committed now and the transaction's own. May do
     /// I/O, and wait for a lock: errors are those of [`cursor`](Self::cursor), and
-    /// [`Error::Search`](crate::base::Error::Search) for a query that cannot be read or costs too
-    /// much.
+    /// [`Error::Search`](crate::base::Error::Search) for a query that has a syntax error or costs
+    /// too much.
     pub fn search(
         &mut self,
         table: &Arc<Table>,

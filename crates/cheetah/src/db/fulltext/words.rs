@@ -23,7 +23,7 @@ pub(super) struct WordPlace {
 }
 
 impl WordList {
-    /// Forgets all words.
+    /// Removes all words.
     pub fn clear(&mut self) {
         if self.bytes.capacity() + self.words.capacity() * size_of::<WordPlace>() > KEPT_BYTES_MAX {
             *self = Self::default();
@@ -43,7 +43,7 @@ impl WordList {
         self.bytes.get(place.start..place.start + place.len).unwrap_or_default()
     }
 
-    /// The word of a group of places.
+    /// Returns the word of a group of places.
     pub(super) fn word_of(&self, places: &[WordPlace]) -> &[u8] {
         places.first().map_or(&[], |place| self.word(*place))
     }
@@ -54,7 +54,7 @@ impl WordList {
         self.words = words;
     }
 
-    /// The places of each word of a sorted list.
+    /// Returns the places of each word of a sorted list.
     pub(super) fn groups(&self) -> impl Iterator<Item = &[WordPlace]> {
         self.words.chunk_by(|a, b| self.word(*a) == self.word(*b))
     }

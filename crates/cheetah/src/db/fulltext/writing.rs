@@ -18,11 +18,11 @@ enum Write {
 }
 
 impl Transaction {
-    /// Writes the words of a new row, which this transaction has written. To be called even if the
-    /// row has no words. `postings`: see [`Db::postings`](crate::db::Db::postings). Waits and fails
-    /// like [`insert`](Self::insert), and may fail with `Interrupted` even if it does not wait.
-    /// After an error some words may remain written until a rollback to a savepoint. Fails with
-    /// `Limit` for a word longer than the index was created for.
+    /// Writes the words of a new row, which this transaction has written. Must be called even if
+    /// the row has no words. `postings`: see [`Db::postings`](crate::db::Db::postings). Waits and
+    /// fails like [`insert`](Self::insert), and may fail with `Interrupted` even if it does not
+    /// wait. After an error some words may remain written until a rollback to a savepoint. Fails
+    /// with `Limit` for a word longer than the index was created for.
     pub fn insert_words(&mut self, postings: &Arc<Table>, row: RowWords<'_>) -> Result<()> {
         row.words.sort();
         let done = self.write_words(|txn| txn.insert_new(postings, &row));
@@ -30,8 +30,8 @@ impl Transaction {
         done
     }
 
-    /// Removes the words of a row that this transaction deleted. If there are many, their postings
-    /// remain for a while, but no search finds them. Otherwise like
+    /// Removes the words of a row that this transaction deleted. If the row has several words,
+    /// their postings remain for a while, but no search finds them. Otherwise like
     /// [`insert_words`](Self::insert_words).
     pub fn delete_words(&mut self, postings: &Arc<Table>, row: RowWords<'_>) -> Result<()> {
         if !sound!(true, "full text: keep the words of a row that goes") {
@@ -108,8 +108,8 @@ impl Transaction {
         }
     }
 
-    /// Loads the words of a row into `load`, a load of the posting table, like [`load`](Self::load)
-    /// does rows.
+    /// Loads the words of a row into `load`, a load of the posting table, as [`load`](Self::load)
+    /// does with a row.
     pub fn load_words(&mut self, load: &mut Load, row: RowWords<'_>) -> Result<()> {
         row.words.sort();
         let mut room = std::mem::take(&mut self.posting_room);

@@ -76,12 +76,12 @@ impl Cursor {
         Ok(cursor)
     }
 
-    /// The table that the cursor reads.
+    /// Returns the table that the cursor reads.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }
 
-    /// The position of the index in its table.
+    /// Returns the position of the index in its table.
     pub fn index_no(&self) -> usize {
         self.index_no
     }
@@ -206,8 +206,8 @@ impl Cursor {
         self.locking.as_ref().is_some_and(|scan| scan.is_unlocked())
     }
 
-    /// Reads the current row, which is not locked, again and waits for its lock; moves to the next
-    /// row if it no longer exists. Otherwise like [`next`](Self::next).
+    /// Reads the current row, which is not locked, once more, and waits for its lock. Moves to the
+    /// next row if it no longer exists. Otherwise like [`next`](Self::next).
     pub fn read_again(&mut self) -> Result<bool> {
         match &mut self.locking {
             Some(scan) => {
@@ -218,8 +218,8 @@ impl Cursor {
         }
     }
 
-    /// Releases the lock on the current row because the row does not match: only under READ
-    /// COMMITTED, and if nothing else in this transaction has locked the row.
+    /// Releases the lock on the current row because the row does not match. Has an effect only
+    /// under READ COMMITTED, and if nothing else in this transaction has locked the row.
     pub fn unlock_row(&mut self) {
         if let Some(scan) = &mut self.locking {
             scan.unlock();
@@ -263,7 +263,7 @@ impl Cursor {
         self.index_no == 0 && self.table.has_older_formats()
     }
 
-    /// The row as stored. For the clustered index only.
+    /// Returns the row as stored. For the clustered index only.
     fn raw_row(&self) -> &[u8] {
         match self.is_older {
             true => &self.older.row,
@@ -320,19 +320,19 @@ impl Cursor {
         self.locking.as_ref().map_or_else(|| self.inner.valid(), |scan| scan.valid())
     }
 
-    /// The whole stored key; empty if the cursor is not on an entry.
+    /// Returns the whole stored key; empty if the cursor is not on an entry.
     pub fn key(&self) -> &[u8] {
         self.locking.as_ref().map_or_else(|| self.inner.key(), |scan| scan.key())
     }
 
-    /// The caller's part of the key: in a secondary index, without the clustered key that follows
-    /// it.
+    /// Returns the caller's part of the key: in a secondary index, without the clustered key that
+    /// follows it.
     pub fn secondary_key(&self) -> &[u8] {
         let (secondary, _) = self.parts();
         secondary
     }
 
-    /// The clustered key of the row.
+    /// Returns the clustered key of the row.
     pub fn clustered_key(&self) -> &[u8] {
         let (_, clustered) = self.parts();
         clustered
@@ -349,7 +349,7 @@ impl Cursor {
         }
     }
 
-    /// The stored row, with large values as locators. For the clustered index only.
+    /// Returns the stored row, with large values as locators. For the clustered index only.
     pub fn row(&self) -> &[u8] {
         match self.index_no {
             0 if self.has_formats() => &self.current,
@@ -358,7 +358,7 @@ impl Cursor {
         }
     }
 
-    /// The caller's payload. For secondary indexes only.
+    /// Returns the caller's payload. For secondary indexes only.
     pub fn payload(&self) -> &[u8] {
         if self.index_no == 0 {
             return &[];

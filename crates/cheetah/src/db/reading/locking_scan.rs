@@ -14,7 +14,7 @@
 //!       which the key was seen: no other transaction has inserted a record there unseen.
 //!   I2  The row at which the scan stops is live and locked, and its writer has committed or is the
 //!       scan's own transaction: the row is in its newest version.
-//!   I3  The scan stops at a row without locking it only if it was told to, and reports that.
+//!   I3  The scan stops at a row without locking it only if the caller allows this, and reports it.
 //!   I4  A record that was delete-marked by a transaction that has ended is skipped: only an insert
 //!       could bring it back, and the lock on the range prevents that.
 //!   I5  Consecutive delete-marked records in a leaf are skipped in one step, under one latch.
@@ -23,8 +23,8 @@
 //!       lock: a transaction that holds only the range waits for that lock before it inserts a row
 //!       there.
 //!   I6  A scan whose request is queued makes no further request until that request is answered.
-//!       Otherwise another transaction could come to wait for the new lock, and so for the scan, in
-//!       a cycle that closes after deadlock detection has run: the deadlock would go undetected.
+//!       Otherwise another transaction could begin to wait for the new lock, and so for the scan,
+//!       in a cycle that closes after deadlock detection has run: the deadlock would go undetected.
 
 use super::scan_step::{Asking, Copied, Locking, Met, ScanStep};
 use crate::base::{sound, Error, Result};
@@ -90,7 +90,7 @@ pub(in crate::db) struct LockingScan {
     is_point: bool,
     /// The direction of the last search, for which `limit` is set.
     is_forward: bool,
-    /// The record whose lock the scan waited for last: that request counts, too.
+    /// The record whose lock the scan waited for last, so that this request is counted, too.
     waited_for: Option<Vec<u8>>,
     /// The record that the scan is on.
     entry: Copied,
@@ -99,7 +99,7 @@ pub(in crate::db) struct LockingScan {
     row_path: Path,
     /// Whether the row is in its last committed version and locked by another transaction (I3).
     is_unlocked: bool,
-    /// Preserves the large values of such a row until the scan leaves it.
+    /// Preserves the large values of an unlocked row until the scan leaves it.
     unlocked_view: Option<ReadView>,
 }
 
@@ -179,7 +179,7 @@ impl LockingScan {
         }
     }
 
-    /// The mirror image of [`next`](Self::next).
+    /// Moves to the previous entry. Otherwise like [`next`](Self::next).
     pub(in crate::db) fn prev(&mut self) -> Result<bool> {
         match self.place {
             Place::Nowhere | Place::Start => Ok(false),
@@ -309,8 +309,8 @@ impl LockingScan {
         })?
     }
 
-    /// Examines the row with the key `from` if it exists and its leaf is not in memory, and need
-    /// not be.
+    /// Examines the row with the key `from` if the row exists and its leaf neither is in memory nor
+    /// need be read.
     fn step_to_point(&mut self) -> Result<Option<ScanStep>> {
         let Self { locker, how, walk, from, next, entry, table, row_path, .. } = self;
         let _usage = table.use_it()?;
@@ -401,7 +401,7 @@ impl LockingScan {
         self.locker.note_scanned(self.table.clustered().def().id, clustered, self.entry.by, peeked);
     }
 
-    /// Another transaction has locked the record at `next`: skips the record, or reads it without a
+    /// Skips the record at `next`, which another transaction has locked, or reads it without a
     /// lock.
     fn pass_locked(&mut self) -> Result<ScanStep> {
         if self.how.on_locked == OnLocked::Skip {
@@ -490,7 +490,7 @@ impl LockingScan {
         self.place == Place::On
     }
 
-    /// The whole stored key; empty if the scan is not on an entry.
+    /// Returns the whole stored key; empty if the scan is not on an entry.
     pub(in crate::db) fn key(&self) -> &[u8] {
         if self.valid() {
             &self.entry.key
@@ -499,7 +499,7 @@ impl LockingScan {
         }
     }
 
-    /// The payload stored under the key.
+    /// Returns the payload stored under the key.
     pub(in crate::db) fn stored(&self) -> &[u8] {
         if self.valid() {
             &self.entry.payload
@@ -508,7 +508,7 @@ impl LockingScan {
         }
     }
 
-    /// The stored row.
+    /// Returns the stored row.
     pub(in crate::db) fn row(&self) -> &[u8] {
         if self.index_no == 0 {
             self.stored()

@@ -57,8 +57,8 @@ pub(in crate::db) struct Copied {
     pub(in crate::db) key: Vec<u8>,
     pub(in crate::db) flags: RecordFlags,
     pub(in crate::db) payload: Vec<u8>,
-    /// The number of requests for the row's lock that were counted for this stop; 0 if the row's
-    /// lock is the transaction's own version.
+    /// The number of requests for the row's lock that were counted for this stop; 0 if the lock is
+    /// implicit, because the transaction wrote the row's newest version.
     pub(in crate::db) granted: u32,
     /// The kind of lock that the row has.
     pub(in crate::db) by: ScannedBy,
@@ -85,7 +85,8 @@ pub(in crate::db) struct Asking<'a> {
 
 impl Asking<'_> {
     /// Returns whether a record is skipped in any case: it was delete-marked by a transaction that
-    /// has ended, or by the scan's own.
+    /// has ended, or by the scan's own transaction, and the scan does not refuse it as changed
+    /// after its snapshot.
     pub(in crate::db) fn passes(&self, key: &[u8], record: &RecordRef<'_>) -> bool {
         let range = (Bound::Included(key), Bound::Included(key));
         record.is_marked()
@@ -93,7 +94,7 @@ impl Asking<'_> {
             && self.check_unchanged(&Met { key, record: *record, range, is_alone: false }).is_ok()
     }
 
-    /// Keeps other transactions from a range in which all records were skipped (I5 of
+    /// Keeps other transactions out of a range in which all records were skipped (I5 of
     /// [`super::locking_scan`]). Errors: those of a lock request.
     pub(in crate::db) fn lock_run(&self, range: KeyRange<'_>) -> Result<()> {
         match sound!(true, "scan: leave the records that it passes out") {
@@ -127,7 +128,7 @@ impl Asking<'_> {
         match (step, passed) {
             (ScanStep::Crossed, Some(_)) => self.lock_run(range),
             (ScanStep::Crossed, None) => self.lock_passed(range),
-            // Other transactions may request rows in the gap: they lock keys there that are in no
+            // Other transactions may lock keys in the gap that are in no
             // index.
             (_, Some([run, gap])) => {
                 self.lock_run(run)?;

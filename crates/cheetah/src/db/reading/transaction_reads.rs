@@ -167,7 +167,7 @@ impl Transaction {
     /// Reads a large value into `value` by its locator, which must be from a row that this
     /// transaction may read. May do I/O.
     pub fn fetch_large(&self, table: &Arc<Table>, locator: &[u8], value: &mut Vec<u8>) -> Result<()> {
-        // A table that another one has replaced never had rows.
+        // A table that a load replaced never had rows.
         let table = table.newest();
         let _usage = table.use_it()?;
         value.clear();
@@ -222,8 +222,8 @@ impl Transaction {
     }
 
     /// Takes the locks that this kind of read needs in addition to row locks, or opens the snapshot
-    /// (I1). Also returns the table to read if it is not `table`: the one with which a load has
-    /// replaced `table`, or, for an older snapshot, the one before that load.
+    /// (I1). Also returns the table to read if it is not `table`: the table with which a load
+    /// replaced `table`, or, for an older snapshot, the table that was replaced.
     pub(in crate::db) fn lock_to_read(&mut self, table: &Arc<Table>, read: Read) -> Result<HowToRead> {
         self.catch_up()?;
         self.core.health.check()?;

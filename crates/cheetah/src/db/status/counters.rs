@@ -138,7 +138,7 @@ impl Db {
         let _ = writeln!(text, "{}\n{refusal}", self.tell_time(moment));
     }
 
-    /// Formats a moment as wall-clock time, or, without one, as an age.
+    /// Formats a moment as wall-clock time, or as an age if the wall-clock time is unknown.
     fn tell_time(&self, moment: Moment) -> String {
         if !moment.time.is_empty() {
             return moment.time;

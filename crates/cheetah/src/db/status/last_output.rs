@@ -17,7 +17,8 @@ impl LastOutput {
         *self.0.lock()
     }
 
-    /// Replaces the time and the counters by those that `output` returns. Concurrent callers wait.
+    /// Replaces the time and the counters with those that `output` returns. Concurrent callers
+    /// wait.
     pub(super) fn replace<T>(&self, output: impl FnOnce(u64, &PoolFlow) -> (u64, PoolFlow, T)) -> T {
         let mut last = self.0.lock();
         let (at_ns, flow, told) = output(last.0, &last.1);

@@ -54,8 +54,8 @@ pub struct TransactionInfo {
     /// [`Transaction::set_connection`](crate::db::Transaction::set_connection); 0 if no connection
     /// holds it.
     pub connection: u64,
-    /// How long it has been open. For a transaction from before the startup: the time since the
-    /// startup.
+    /// How long it has been open. For a transaction that began before the startup: the time since
+    /// the startup.
     pub age_ns: u64,
     /// Its isolation level.
     pub isolation: Isolation,
@@ -255,7 +255,7 @@ fn list(core: &Core) -> (Locks, Vec<WaitInfo>) {
     (Locks { list, of }, waits)
 }
 
-/// The lock that keeps `wait` waiting; `None` if it was released meanwhile.
+/// Returns the lock that keeps `wait` waiting; `None` if it was released meanwhile.
 fn blocking_lock(locks: &Locks, waits: &[WaitInfo], wait: &WaitInfo, by: &Blocking) -> Option<LockInfo> {
     let wanted = &wait.waits_for.0;
     let held = |on: LockedOn| LockInfo { owner: by.owner, on, mode: by.mode, is_waiting: false };
@@ -287,7 +287,7 @@ impl<'c> Names<'c> {
         self.0.number_of(owner)
     }
 
-    /// Like InnoDB's lock IDs: the transaction and the locked object, and in addition the lock
+    /// Returns an ID like InnoDB's: the transaction and the locked object, and in addition the lock
     /// mode.
     fn id(&self, lock: &LockInfo) -> String {
         let (number, mode) = (self.number(lock.owner), mode_of(lock));
@@ -301,7 +301,7 @@ impl<'c> Names<'c> {
         lock.on.tree().map_or_else(String::new, |tree| self.0.show_key(tree, key))
     }
 
-    /// `None` if the table was dropped.
+    /// Returns the listed form of a lock; `None` if the table was dropped.
     fn entry(&self, lock: &LockInfo) -> Option<LockEntry> {
         let (table, index) = match &lock.on {
             LockedOn::Table(table) => (self.0.catalog.by_id(*table)?, None),
@@ -333,7 +333,7 @@ fn mode_of(lock: &LockInfo) -> &'static str {
 }
 
 impl TransactionInfo {
-    /// One line of a report.
+    /// Returns one line of a report.
     pub(in crate::db) fn text(&self) -> String {
         let mut text =
             format!("TRANSACTION {}, {}, {} s", self.id, self.state.name(), self.age_ns / NS_PER_S);

@@ -8,7 +8,7 @@ use crate::db::Db;
 use crate::pool::{CurvePoint, PoolFlow, PoolStats};
 use std::fmt::Write as _;
 
-/// Shorter times count as this long: rates over almost no time mean nothing.
+/// Shorter intervals count as this long, because rates over almost no time mean nothing.
 const ELAPSED_NS_MIN: u64 = 1_000_000;
 
 /// The pool, and its recent reads and writes.
@@ -33,7 +33,7 @@ impl PoolStatus {
         self.per_1000_s(count) as f64 / 1000.0
     }
 
-    /// The lines that InnoDB's users and their tools know.
+    /// Returns the lines that InnoDB's users and their tools know.
     fn text(&self, memory_bytes: u64) -> String {
         let (stats, flow, recent) = (&self.stats, &self.stats.flow, &self.recent);
         let dirty_percent = stats.dirty_pages as f64 * 100.0 / (stats.pages + stats.free_pages).max(1) as f64;
@@ -75,7 +75,7 @@ impl Db {
     }
 
     /// Estimates, from the latest requests, the reads that more or less memory would save or cost.
-    /// Empty if there were too few requests. Does not block for long.
+    /// Returns nothing if there were too few requests. Does not block for long.
     pub fn cache_curve(&self) -> Vec<CurvePoint> {
         let core = &self.0.core;
         core.pool.cache_curve(core.clock.now_ns())

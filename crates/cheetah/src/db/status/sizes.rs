@@ -24,7 +24,7 @@ pub struct IndexStats {
     /// Bytes of all pages in memory, that is, uncompressed. The size of a page that was not in
     /// memory since startup is a guess, which is too low for large values that compress well.
     pub logical_bytes: u64,
-    /// The same, for the pages that have an image.
+    /// The same total, for the pages that have an image.
     pub stored_logical_bytes: u64,
     /// The index's share of the bytes in the files that belong to no page's newest image, and will
     /// be freed.
@@ -39,7 +39,7 @@ pub struct IndexStats {
 /// Sizes, and the part of them in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Sizes {
-    /// Sizes.
+    /// The sizes, wherever the pages are.
     pub stats: IndexStats,
     /// The part in memory.
     pub cached: Cached,
@@ -198,7 +198,7 @@ fn share_files(
     tables
 }
 
-/// The sizes of [`ENGINE`], whose images have `stored_bytes`.
+/// Returns the sizes of [`ENGINE`], whose images have `stored_bytes`.
 fn engine_sizes(core: &Core, stored_bytes: u64, cached: &HashMap<TreeId, Cached>) -> TableSizes {
     let mut all =
         Sizes { stats: IndexStats { depth: 1, ..IndexStats::default() }, cached: Cached::default() };

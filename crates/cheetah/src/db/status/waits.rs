@@ -78,7 +78,7 @@ impl Db {
         self.0.core.health.stalls().announce_to(listener);
     }
 
-    /// All latencies and stalls as counters.
+    /// Returns all latencies and stalls as counters.
     pub(super) fn wait_counters(&self) -> Vec<(&'static str, u64)> {
         let latencies = self.named_latencies().into_iter();
         let mut all: Vec<_> = latencies.flat_map(|(_, names, counts)| names.with_values(&counts)).collect();
@@ -92,7 +92,7 @@ impl Db {
         all
     }
 
-    /// The times of all waits for locks.
+    /// Returns the times of all waits for locks.
     pub(super) fn lock_wait_times(&self) -> LatencyCounts {
         let stalls = self.0.core.health.stalls();
         let mut waits = stalls.ended(Reason::RowLock);

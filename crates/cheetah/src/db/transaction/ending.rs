@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 /// The number of undo records that a transaction purges at its end, if it helps to purge.
 const RECORDS_PURGED_AT_END: usize = 8;
-/// The number of undo pages from which transactions help to purge, because the background falls
-/// behind.
+/// Transactions help to purge if there are at least this many undo pages, because the background
+/// falls behind.
 const UNDO_PAGES_HELPED: usize = 4096;
 
 /// When a commit becomes durable.
@@ -70,7 +70,7 @@ impl Transaction {
             };
             self.slot = None;
             self.commit_temporary()?;
-            // Before other transactions get the locks, and before waiting for anything.
+            // Done before other transactions get the locks, and before waiting for anything.
             self.show_filled_tables();
             self.view.end();
             self.changed.tell();
@@ -92,14 +92,15 @@ impl Transaction {
         Ok(())
     }
 
-    /// Records that the caller's statement created the table and fills it now: snapshots from
-    /// before its commit are refused the table (`TableChanged`), because they cannot see all of it.
+    /// Records that the caller's statement created the table and fills it now: snapshots older than
+    /// its commit are refused the table (`TableChanged`), because they cannot see all of it.
     /// The caller must ensure that no other transaction uses the table before the commit.
     pub fn fill_new_table(&mut self, table: &Table) {
         self.filled.insert(table.id());
     }
 
-    /// Makes the tables that it created and filled known (K1 of `known_since.rs`).
+    /// Makes the tables that the transaction created and filled known to new snapshots (K1 of
+    /// `known_since.rs`).
     fn show_filled_tables(&mut self) {
         let filled = std::mem::take(&mut self.filled);
         if !sound!(true, "create: show a table before all its rows") {
@@ -110,7 +111,8 @@ impl Transaction {
         }
     }
 
-    /// A commit that was already decided waits for no room, and that of a prepared transaction is
+    /// Makes room for the commit of the changes of temporary tables. A commit that was already
+    /// decided does not wait for room, and the commit of a prepared transaction is
     /// never refused for lack of room.
     fn make_room_for_temporary(&self) -> Result<()> {
         match &self.temporary {
@@ -152,8 +154,8 @@ impl Transaction {
         })
     }
 
-    /// Ends the transaction's changes if none remain, as `is_unchanged` decides: then there is
-    /// nothing to wait for (I6). Keeps the locks. Errors: those of a rollback.
+    /// Ends the transaction, except for its locks, if none of its changes remain, as `is_unchanged`
+    /// decides. There is then nothing to wait for (I6). Errors: those of a rollback.
     pub(in crate::db) fn end_if_unchanged(
         &mut self,
         is_unchanged: impl Fn(&Core, &Slot) -> bool,
@@ -181,9 +183,9 @@ impl Transaction {
 
     /// Rolls back all changes and releases all locks. If that takes long and the caller was
     /// interrupted, the background does it. The handle can be used for another transaction, even
-    /// after an error: `RollbackUnfinished` if the rollback met an error and continues in the
-    /// background, with the locks (I3). Changes that [`commit_ordered`](Self::commit_ordered)
-    /// committed remain committed.
+    /// after an error. Fails with `RollbackUnfinished` if the rollback met an error and continues
+    /// in the background, with the locks (I3). Changes that
+    /// [`commit_ordered`](Self::commit_ordered) committed remain committed.
     pub fn rollback(&mut self) -> Result<()> {
         if self.ordered.is_some() {
             return self.commit();
@@ -282,7 +284,7 @@ impl Drop for Transaction {
         if self.is_prepared() {
             self.detach();
         }
-        // No caller is left to wait or to receive an error, only the background, by I3.
+        // No caller remains that could wait or receive an error; the background takes over (I3).
         self.interrupt_when(|| true);
         let _ = self.rollback();
     }

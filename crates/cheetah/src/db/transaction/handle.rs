@@ -73,7 +73,7 @@ pub struct Transaction {
     pub(in crate::db) writer: Writer,
     pub(in crate::db) posting_room: PostingRoom,
     pub(in crate::db) removal_room: RemovalRoom,
-    /// Counted in order to check now and then for an interrupt.
+    /// The number of postings written, counted to check regularly for an interrupt.
     pub(in crate::db) postings_written: usize,
     /// If set, the changes after this point must be rolled back first (I4).
     pub(in crate::db) back_to: Option<Savepoint>,
@@ -107,7 +107,7 @@ pub struct Savepoint {
 }
 
 impl Savepoint {
-    /// The earlier one.
+    /// Returns the earlier of the two savepoints.
     fn min(self, other: Self) -> Self {
         Self { logged: self.logged.min(other.logged), temporary: self.temporary.min(other.temporary) }
     }
@@ -283,7 +283,7 @@ impl Transaction {
         }
     }
 
-    /// Locks the table that is now in the place of `table`.
+    /// Locks the table that has replaced `table`, or `table` itself.
     pub(in crate::db) fn lock_table_as(&mut self, table: &Arc<Table>, mode: TableMode) -> Result<()> {
         loop {
             let newest = table.newest();
@@ -299,8 +299,8 @@ impl Transaction {
         }
     }
 
-    /// Waits until the load that replaced the table by `table` is published: the new owner of the
-    /// lock must see it in a snapshot (M13). Errors: those of [`Locker::give_way`].
+    /// Waits until the load that put `table` in the place of another table is published: the new
+    /// owner of the lock must see it in a snapshot (M13). Errors: those of [`Locker::give_way`].
     fn wait_until_published(&self, table: &Table) -> Result<()> {
         while self.is_being_put_in_place(table) {
             self.locker.give_way()?;
@@ -486,7 +486,7 @@ impl Transaction {
         done
     }
 
-    /// Its slot among the active transactions, which it gets when it first writes.
+    /// Returns its slot among the active transactions, which it gets when it first writes.
     pub(in crate::db) fn slot(&mut self) -> Arc<Slot> {
         Arc::clone(self.start())
     }
@@ -513,7 +513,8 @@ impl Transaction {
         })
     }
 
-    /// The slot under which it has written tables of this kind (temporary or not), if it has.
+    /// Returns the slot under which it has written tables of this kind (temporary or not), if it
+    /// has.
     pub(in crate::db) fn slot_of(&self, table: &Table) -> Option<&Arc<Slot>> {
         if table.id().is_temporary() {
             self.temporary.as_ref()
@@ -522,7 +523,7 @@ impl Transaction {
         }
     }
 
-    /// The number of undo records now.
+    /// Returns the current number of undo records.
     fn here(&self) -> Savepoint {
         let count = |slot: &Option<Arc<Slot>>| slot.as_ref().map_or(0, |slot| slot.undo_no());
         Savepoint { logged: count(&self.slot), temporary: count(&self.temporary) }

@@ -5,9 +5,9 @@
 //!
 //! 1. `prepare`, which makes the promise durable in the log.
 //! 2. The coordinator decides.
-//! 3. `commit_ordered`, which takes the transaction's place in the order of commits. It does no I/O
-//!    except what a mini-transaction must do (for a full log buffer, or a page that the ended epoch
-//!    needs).
+//! 3. `commit_ordered`, which fixes the transaction's position in the order of commits. It does no
+//!    I/O except what a mini-transaction must do (for a full log buffer, or a page that the ended
+//!    epoch needs).
 //! 4. `commit`, which then waits for nothing: after a crash the coordinator repeats its decision.
 //!
 //! After step 1, `rollback` is possible instead. A transaction that is dropped after `prepare`
@@ -42,7 +42,7 @@ impl Transaction {
         }
     }
 
-    /// Commits a prepared transaction at this place in the order of commits: its changes become
+    /// Commits a prepared transaction at this position in the order of commits: its changes become
     /// visible, and only the release of its locks is left to [`commit`](Self::commit). May be
     /// called from any thread while no other thread uses the transaction. Waits for no I/O, unless
     /// the log buffers are full, or a load becomes visible while the catalog is being changed. Does
@@ -60,7 +60,7 @@ impl Transaction {
 
     /// Detaches a prepared transaction, which stays prepared and keeps its locks.
     pub(in crate::db) fn detach(&mut self) {
-        // No one reads the temporary tables any more.
+        // No thread reads the temporary tables any more.
         let _ = self.roll_back_temporary();
         let Some(slot) = self.slot.take() else { return };
         let xid = slot.state().xid;

@@ -42,8 +42,8 @@ impl Build {
         Ok(count)
     }
 
-    /// The clustered keys in the undo records of transactions that `view` sees and `base` does not.
-    /// May include keys of other transactions.
+    /// Returns the clustered keys in the undo records of transactions that `view` sees and `base`
+    /// does not. May include keys of other transactions.
     fn changed_keys(
         &self,
         core: &Core,

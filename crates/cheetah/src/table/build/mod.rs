@@ -1,4 +1,4 @@
-//! Builds indexes while their table is in use: readers and writers go on.
+//! Builds indexes while their table is in use: readers and writers continue.
 //!
 //! The index is first built from a snapshot of the table: its rows are read, entries are sorted for
 //! each index, and trees are built page by page, as at the end of a load. Then the trees are
@@ -20,8 +20,8 @@
 //!       later snapshot sees, but `base` does not, either has all its records after the end of the
 //!       undo log in `since`, or was open then and is listed there with its first record. No undo
 //!       page from that record on is freed, because transactions that have ended since `pin` was
-//!       opened are not purged. Of the listed transactions, only those that `base` does not see
-//!       count: the others may have ended before `pin`, and may be purged.
+//!       opened are not purged. Only the listed transactions that `base` does not see count: the
+//!       other transactions may have ended before `pin`, and may be purged.
 //!   B4  After an error the build cannot be continued.
 //! Blocking  All of it reads and writes pages. Only the last round needs a lock: the caller's
 //!           exclusive table lock.
@@ -162,17 +162,17 @@ impl Build {
         })
     }
 
-    /// The table.
+    /// Returns the table.
     pub(crate) fn table(&self) -> &Arc<Table> {
         &self.table
     }
 
-    /// The table with the new trees, from index 1 on.
+    /// Returns the table with the new trees, from index 1 on.
     pub(crate) fn built(&self) -> &Arc<Table> {
         &self.built
     }
 
-    /// The snapshot from which the index is built.
+    /// Returns the snapshot from which the index is built.
     pub(crate) fn base(&self) -> &Arc<ReadView> {
         &self.base
     }
@@ -182,12 +182,12 @@ impl Build {
         self.is_finished = true;
     }
 
-    /// The indexes for a change of the definition, once the build is finished.
+    /// Returns the indexes for a change of the definition, once the build is finished.
     pub(crate) fn indexes(&self) -> Option<BuiltIndexes> {
         self.is_finished.then(|| BuiltIndexes(Arc::clone(&self.built)))
     }
 
-    /// The row that was refused because of a unique key.
+    /// Returns the row that was refused because of a unique key.
     pub(crate) fn refused(&self) -> Option<&Refused> {
         self.refused.as_ref()
     }
@@ -268,8 +268,8 @@ fn open_view(core: &Core) -> Arc<ReadView> {
     Arc::new(view)
 }
 
-/// The position of the undo records of transactions that a snapshot opened from now on does not see
-/// (B3).
+/// The start of the undo records of all transactions that a snapshot opened from now on does not
+/// see (B3).
 #[derive(Debug)]
 struct Since {
     end: UndoPtr,
@@ -286,8 +286,9 @@ impl Since {
         Self { end, open: open.filter(|(_, first)| *first != UndoPtr(0)).collect() }
     }
 
-    /// The address from which on the undo log has all records of the transactions that `view` sees
-    /// and `base` does not. Of the transactions in `open`, those that have ended since count.
+    /// Returns the address from which the undo log has all records of the transactions that `view`
+    /// sees and `base` does not. From `open`, only the transactions that have ended since then
+    /// count.
     fn read_from(&self, base: &ReadView, view: &ReadView) -> UndoPtr {
         if !sound!(true, "build: forget who was open") {
             return self.end;

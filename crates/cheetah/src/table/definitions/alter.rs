@@ -5,7 +5,7 @@
 //! ([`super::row_format_versions`]).
 //!
 //! Invariants
-//!   A1  The new definitions of one call take effect together, by one log record, durable on
+//!   A1  The new definitions of one call take effect together, through one log record, durable on
 //!       return: a crash leaves all old ones or all new ones.
 //!   A2  A table keeps its ID, rows, counters and clustered index, and each index keeps its number
 //!       and tree: earlier undo and log records keep their meaning. Records about a dropped index
@@ -123,7 +123,8 @@ impl Table {
         self.row_format() == row_format
     }
 
-    /// The bytes that the caller gave to the last change of the definition; empty if it gave none.
+    /// Returns the bytes that the caller gave to the last change of the definition; empty if it
+    /// gave none.
     pub fn mark(&self) -> &[u8] {
         &self.def().mark
     }
@@ -156,7 +157,7 @@ pub(crate) fn alter_tables(core: &Core, alterations: &[Alteration]) -> Result<()
     fulltext::drop_behind(core, &postings, || ddl::change(core, Ddl::Alter(tables, following)))
 }
 
-/// The full-text indexes of a new definition.
+/// Returns the full-text indexes of a new definition.
 fn fulltext_indexes(table: &Table, altered: &[AlteredFulltext]) -> Result<Vec<FulltextDef>> {
     let mut defs: Vec<FulltextDef> = Vec::with_capacity(altered.len());
     for AlteredFulltext { name, extra, from } in altered {

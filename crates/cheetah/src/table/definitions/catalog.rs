@@ -73,14 +73,14 @@ impl std::fmt::Debug for ShowNames {
 }
 
 impl Catalog {
-    /// The catalog of a new database.
+    /// Creates the catalog of a new database.
     pub(crate) fn create(leaves: &Leaves, mtr: &MiniTransaction<'_>) -> Result<Self> {
         let tree = create_tree(leaves, mtr)?;
         let tables = Tables { next_table: TableId(1), next_tree: TreeId::FIRST_USER, ..Tables::default() };
         Ok(Self::with(leaves, tree, tables))
     }
 
-    /// The catalog of an epoch: reads all definitions.
+    /// Opens the catalog of an epoch, and reads all definitions.
     pub(crate) fn open(leaves: &Leaves, state: &State) -> Result<Self> {
         let tree = open_tree(leaves, state)?;
         let definitions = read_definitions(&tree)?;
@@ -93,8 +93,8 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// Like [`open`](Self::open), for a damaged database that is only to be copied: has the tables
-    /// whose definitions can be read. Damage is reported to `note`.
+    /// Like [`open`](Self::open), for a damaged database that is only to be copied: the catalog has
+    /// only the tables whose definitions can be read. Damage is reported to `note`.
     pub(crate) fn open_damaged(leaves: &Leaves, state: &State, note: &mut dyn FnMut(String)) -> Result<Self> {
         let tree = open_tree(leaves, state)?;
         let definitions = match read_definitions(&tree) {
@@ -151,8 +151,8 @@ impl Catalog {
         }
     }
 
-    /// The number of changes since startup: cached results about foreign keys may be out of date
-    /// once it has grown.
+    /// Returns the number of changes since startup. Once it has grown, cached results about foreign
+    /// keys may be out of date.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Acquire)
     }
@@ -168,7 +168,8 @@ impl Catalog {
         self.look(|tables| tables.children_of(parent))
     }
 
-    /// The foreign keys that have followed the copy of a table, if the table may get its name back.
+    /// Returns the foreign keys that have followed the copy of a table, if the table may get its
+    /// name back.
     pub(super) fn followed(&self, original: TableId) -> Option<Followed> {
         self.tables.read().followed.get(&original).cloned()
     }
@@ -179,12 +180,12 @@ impl Catalog {
         let _ = self.show_name.0.set(show);
     }
 
-    /// The name of a table for users: the part after the database.
+    /// Returns the name of a table for users: the part after the database.
     pub(super) fn shown(&self, table: &str) -> String {
         self.show_name.0.get().map_or_else(|| table.to_owned(), |show| show(table))
     }
 
-    /// The tables, including copies, that have foreign keys.
+    /// Returns the tables, including copies, that have foreign keys.
     pub(crate) fn children(&self) -> Vec<Arc<Table>> {
         let tables = self.tables.read();
         let ids: BTreeSet<_> = tables.children.values().flatten().collect();
@@ -204,19 +205,19 @@ impl Catalog {
         self.ddl.lock()
     }
 
-    /// The table of that name.
+    /// Returns the table with this name.
     pub(crate) fn by_name(&self, name: &str) -> Result<Arc<Table>> {
         let tables = self.tables.read();
         tables.by_name.get(name).cloned().ok_or_else(|| Error::NoSuchTable(name.to_owned()))
     }
 
-    /// The table with that ID, unless it was dropped.
+    /// Returns the table with this ID, unless it was dropped.
     pub(crate) fn by_id(&self, id: TableId) -> Option<Arc<Table>> {
         self.tables.read().by_id.get(&id).cloned()
     }
 
-    /// Calls `f` with the table with that ID, which is not dropped or altered meanwhile; with
-    /// `None` if it was dropped, or is quarantined.
+    /// Calls `f` with the table with this ID, which is not dropped or altered meanwhile; with
+    /// `None` if the table was dropped, or is quarantined.
     pub(crate) fn using<T>(&self, id: TableId, f: impl FnOnce(Option<&Arc<Table>>) -> T) -> T {
         loop {
             let Some(table) = self.by_id(id) else { return f(None) };
@@ -229,7 +230,7 @@ impl Catalog {
         }
     }
 
-    /// The table of an index, and the position of the index in it.
+    /// Returns the table of an index, and the position of the index in it.
     pub(crate) fn by_tree(&self, tree: TreeId) -> Option<(Arc<Table>, usize)> {
         let tables = self.tables.read();
         let index_no = |table: &Arc<Table>| table.indexes().iter().position(|index| index.tree == tree);
@@ -254,24 +255,24 @@ impl Catalog {
         }
     }
 
-    /// The tables whose names begin with `prefix`, sorted by name.
+    /// Returns the tables whose names begin with `prefix`, sorted by name.
     pub(crate) fn by_prefix(&self, prefix: &str) -> Vec<Arc<Table>> {
         let tables = self.tables.read();
         let from = tables.by_name.range(prefix.to_owned()..);
         from.take_while(|(name, _)| name.starts_with(prefix)).map(|(_, table)| Arc::clone(table)).collect()
     }
 
-    /// All names, sorted.
+    /// Returns all names, sorted.
     pub(crate) fn names(&self) -> Vec<String> {
         self.tables.read().by_name.keys().cloned().collect()
     }
 
-    /// The IDs of all tables.
+    /// Returns the IDs of all tables.
     pub(crate) fn ids(&self) -> Vec<TableId> {
         self.tables.read().by_id.keys().copied().collect()
     }
 
-    /// Names of the quarantined tables, each with the reason.
+    /// Returns the names of the quarantined tables, each with the reason.
     pub(crate) fn quarantined(&self) -> Vec<(String, String)> {
         fences(&self.tables.read()).map(|(table, reason)| (table.name(), reason.into())).collect()
     }
@@ -513,8 +514,8 @@ impl Catalog {
         self.tables.write().replaced.retain(|(stamp, _)| *stamp > horizon);
     }
 
-    /// The shadow tables of a transaction, and the tables that they will replace, if those still
-    /// exist.
+    /// Returns the shadow tables of a transaction, and the tables that they will replace, if those
+    /// still exist.
     pub(crate) fn shadow_of(&self, txn: TxnId) -> Vec<(Arc<Table>, Option<Arc<Table>>)> {
         if self.shadow_count.load(Acquire) == 0 {
             return Vec::new();
@@ -529,7 +530,7 @@ impl Catalog {
         tables.shadow.get(&txn).into_iter().flatten().filter_map(table).collect()
     }
 
-    /// The transactions whose shadow tables are to replace the table with that ID.
+    /// Returns the transactions whose shadow tables are to replace the table with this ID.
     pub(crate) fn loaders_of(&self, id: TableId) -> Vec<TxnId> {
         let tables = self.tables.read();
         let names = tables.shadow.values().flatten().filter_map(|id| Some(tables.by_id.get(id)?.name()));
@@ -540,7 +541,7 @@ impl Catalog {
             .collect()
     }
 
-    /// The transactions that have shadow tables.
+    /// Returns the transactions that have shadow tables.
     pub(crate) fn shadow_txns(&self) -> Vec<TxnId> {
         self.tables.read().shadow.keys().copied().collect()
     }
@@ -592,9 +593,9 @@ impl Catalog {
         Ok(())
     }
 
-    /// Replaces the definition of a table by one with the same ID. Adds trees that it no longer has
-    /// to the list of dropped trees, and removes its new trees, which exist, from that list. The
-    /// caller must ensure that no thread uses the table. Earlier handles become invalid.
+    /// Replaces the definition of a table with one that has the same ID. Adds trees that it no
+    /// longer has to the list of dropped trees, and removes its new trees, which exist, from that
+    /// list. The caller must ensure that no thread uses the table. Earlier handles become invalid.
     pub(crate) fn alter_table(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -640,7 +641,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Dropped trees whose pages can be freed now.
+    /// Returns the dropped trees whose pages can be freed now.
     pub(crate) fn trees_to_free(&self) -> HashSet<TreeId> {
         let tables = self.tables.read();
         let free = |dropped: &&Dropped| dropped.table.strong_count() == 0;
@@ -653,14 +654,14 @@ impl Catalog {
         tables.dropped.iter().any(|dropped| dropped.tree == tree && dropped.table.strong_count() == 0)
     }
 
-    /// The trees of all tables, and the dropped trees that are not freed yet.
+    /// Returns the trees of all tables, and the dropped trees that are not freed yet.
     pub(crate) fn trees(&self) -> HashSet<TreeId> {
         let tables = self.tables.read();
         let used = tables.by_id.values().flat_map(|table| table.indexes()).map(|index| index.tree);
         used.chain(tables.dropped.iter().map(|dropped| dropped.tree)).collect()
     }
 
-    /// The number of dropped trees whose pages are not all freed.
+    /// Returns the number of dropped trees whose pages are not all freed.
     pub(crate) fn dropped_trees_count(&self) -> usize {
         self.tables.read().dropped.len()
     }
@@ -691,7 +692,7 @@ fn register(leaves: &Leaves, def: &TableDef) {
     }
 }
 
-/// How the pages of a table are encrypted.
+/// Returns how the pages of a table are encrypted.
 pub(in crate::table) fn closing_of(def: &TableDef) -> Closing {
     let TableEncryption { wish, key_id } = def.encryption;
     match wish {

@@ -46,7 +46,7 @@ struct Changes {
 }
 
 impl Counts {
-    /// The counts of a table with `rows` rows that every snapshot sees.
+    /// Creates the counts of a table with `rows` rows that every snapshot sees.
     pub(crate) fn new(rows: u64) -> Self {
         let (list, live) = (VecDeque::new(), Vec::new());
         Self(Mutex::new(Changes { base: to_signed(rows), list, newest: 0, limit: CHANGES_MIN, live }))
@@ -77,9 +77,9 @@ impl Counts {
         }
     }
 
-    /// The number of rows that an open snapshot with that stamp sees, for a transaction that has
-    /// added `own_difference` if it has changed the table. `None` if it has changed the table and
-    /// must read the rows (I3).
+    /// Returns the number of rows that an open snapshot with this stamp sees. `own_difference`: the
+    /// difference of the reading transaction, if it has changed the table. Returns `None` if it has
+    /// changed the table and must read the rows (I3).
     pub(crate) fn count(&self, read_stamp: u64, own_difference: Option<i64>) -> Option<u64> {
         let changes = self.0.lock();
         if own_difference.is_some() && changes.newest > read_stamp {
@@ -93,7 +93,7 @@ impl Counts {
 }
 
 impl Changes {
-    /// Merges changes that no snapshot can tell apart (I2).
+    /// Merges changes that no snapshot can distinguish (I2).
     fn merge(&mut self, versions: &Versions) {
         let Self { base, list, limit, live, .. } = self;
         versions.live_stamps(live);

@@ -2,17 +2,17 @@
 //! each, durable on return. Also ends a load.
 //!
 //! Invariants
-//!   I1  The record is durable before the caller hears of success, whatever the flush mode, because
-//!       the server changes its own files next.
+//!   I1  The record is durable before the caller learns of success, whatever the flush mode,
+//!       because the server changes its own files next.
 //!   I2  Dropping takes no table lock: the caller ensures that no statement uses the table.
 //!       Transactions that have changed it may still be open; their rollback skips it.
 //!   I3  An emptied table is a new one under the old name: undo records of the old one must not
 //!       touch it.
 //!   I4  Changed definitions take effect for all tables of one statement at once. New trees are
 //!       complete and durable before the change is logged.
-//!   I5  A change of columns adds no row-format version that no row has: a table without writes
-//!       since its creation still has a single row-format version, so it can be loaded. This is
-//!       decided when no thread uses the table any more.
+//!   I5  A change of columns keeps an older row-format version only if rows may have it: a table
+//!       without writes since its creation still has a single row-format version, so it can be
+//!       loaded. This is decided when no thread uses the table any more.
 //!   I6  The end of a load is the exception to I1: it has no log record, and is made durable by a
 //!       checkpoint.
 //!   I7  Operations on a temporary table are neither logged nor made durable.
@@ -53,7 +53,7 @@ pub(crate) enum Ddl {
     /// Gives tables new definitions, with the same table IDs; and gives other tables changed
     /// foreign keys, leaving the rest of their definitions as it is.
     Alter(Vec<(Arc<Table>, TableDef)>, Vec<Constrained>),
-    /// Replaces a table by a new, empty one; the definition has its IDs.
+    /// Replaces a table with a new, empty one; the definition has its IDs.
     Truncate(Arc<Table>, TableDef),
 }
 
@@ -130,7 +130,7 @@ pub(crate) fn drop_table(core: &Core, name: &str, referenced: Referenced) -> Res
     Ok(())
 }
 
-/// The trees of a temporary table; none for any other table.
+/// Returns the trees of a temporary table; none for any other table.
 fn trees_of_temporary(table: &Table) -> HashSet<TreeId> {
     let indexes = table.indexes().iter().filter(|_| table.id().is_temporary());
     indexes.map(|index| index.tree).collect()
@@ -193,7 +193,7 @@ pub(crate) fn truncate_table(core: &Core, name: &str, referenced: Referenced) ->
 
 /// Sets the next auto-increment value of a table.
 pub(crate) fn set_auto_increment(core: &Core, table: &Arc<Table>, next: u64) -> Result<()> {
-    // The DDL lock keeps the table from being replaced, as redo would not find it.
+    // The DDL lock keeps the table from being replaced, because redo would not find it.
     let _ddl = core.catalog.lock_ddl();
     let table = table.newest();
     let _usage = table.use_it()?;
@@ -260,7 +260,7 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
     }
     let held: Vec<StillTable<'_>> = altered.iter().map(|table| table.hold_still()).collect();
     // In redo, the record lists the row-format versions: it was written before the startup, and
-    // rows may have been, too.
+    // so may rows.
     if !is_redo {
         ddl.leave_out_formats_of_no_row();
     }
@@ -289,7 +289,8 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
     core.journal.sync(end)
 }
 
-/// The tables whose definitions change, and the pages that the mini-transaction may allocate.
+/// Returns the tables whose definitions change, and the pages that the mini-transaction may
+/// allocate.
 fn extent(ddl: &Ddl) -> (Vec<TableId>, usize) {
     match ddl {
         Ddl::Create(def) => (vec![def.id], 2 * def.indexes.len() + PAGES_OF_CHANGE),
@@ -307,9 +308,9 @@ fn extent(ddl: &Ddl) -> (Vec<TableId>, usize) {
     }
 }
 
-/// `paths` has one path for each table whose definition changes.
+/// Makes a change in the catalog. `paths` has one path for each table whose definition changes.
 fn apply(core: &Core, mtr: &MiniTransaction<'_>, paths: &mut [Path], ddl: Ddl) -> Result<()> {
-    // Snapshots older than the change find another table by that name, or none (M2).
+    // Snapshots older than the change find another table under that name, or none (M2).
     let stamp = core.transactions.versions.take_stamp();
     if let Ddl::Rename(name, changed) = &ddl {
         return core.catalog.rename_table(mtr, paths, name, changed, stamp);
@@ -364,8 +365,8 @@ fn encode(ddl: &Ddl, record: &mut Vec<u8>) {
     }
 }
 
-/// Redo cannot compute which foreign keys change: that depends on state in memory, such as the
-/// foreign keys that have followed a copy.
+/// Encodes the log record of a rename with the changed foreign keys. Redo cannot compute these,
+/// because they depend on state in memory, such as the foreign keys that have followed a copy.
 fn encode_rename(name: &str, changed: &[Constrained], record: &mut Vec<u8>) {
     let only_name = matches!(changed, [(_, constraints)] if constraints.is_empty());
     let more = sound!(!only_name, "foreign keys: log a rename without the constraints that follow");
@@ -396,7 +397,7 @@ fn refuse_existing(catalog: &Catalog, name: &str) -> Result<()> {
     }
 }
 
-/// The checked definition of a table to create, without IDs.
+/// Returns the checked definition of a table to create, without IDs.
 pub(in crate::table) fn definition(core: &Core, spec: &TableSpec) -> Result<TableDef> {
     check_name(&spec.name)?;
     let count = spec.indexes.len();

@@ -1,5 +1,5 @@
-//! Definitions of tables in the catalog tree. Each is stored in pieces, as it may be longer than a
-//! record. A key is the ID of the table and the number of the piece.
+//! Definitions of tables in the catalog tree. Each is stored in pieces, because it may be longer
+//! than a record. A key is the ID of the table and the number of the piece.
 
 use crate::base::{sound, Error, Result, TableId, TreeId};
 use crate::format::catalog::{parse_piece_key, piece_key, TableDef};
@@ -70,7 +70,7 @@ pub(super) fn remove_definition(
     Ok(())
 }
 
-/// The definitions of a damaged catalog whose pieces can all be read.
+/// Returns the definitions in a damaged catalog whose pieces can all be read.
 pub(super) fn readable_definitions(tree: &Arc<Tree>, note: &mut dyn FnMut(String)) -> Result<Vec<TableDef>> {
     let mut pieces: BTreeMap<TableId, BTreeMap<u16, Vec<u8>>> = BTreeMap::new();
     let gaps = tree.readable_leaves(&mut |leaf| {
@@ -96,7 +96,7 @@ pub(super) fn readable_definitions(tree: &Arc<Tree>, note: &mut dyn FnMut(String
     Ok(definitions)
 }
 
-/// All definitions. Returns `Corruption` if a piece is missing.
+/// Returns all definitions, or `Corruption` if a piece is missing.
 pub(super) fn read_definitions(tree: &Arc<Tree>) -> Result<Vec<TableDef>> {
     let mut definitions = Vec::new();
     let mut current: Option<(TableId, u16, Vec<u8>)> = None;

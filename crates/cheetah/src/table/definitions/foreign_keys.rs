@@ -6,7 +6,7 @@
 //!   - A foreign key refers to its parent by name. The catalog knows the children of each name.
 //!   - Tables whose names begin with `#sql` are the server's own: copies that it fills, and tables
 //!     that gave their names to such copies. The foreign keys that a copy has inherited are not in
-//!     force. The original stays the child and the parent that it was (F5).
+//!     force. The original remains the child and the parent (F5).
 
 use super::catalog::Catalog;
 use super::handle::Table;
@@ -23,7 +23,7 @@ pub struct Constraints {
     pub description: Description,
     /// All foreign keys of the table; existing ones come first.
     pub foreign_keys: Vec<ForeignKeyDef>,
-    /// The number of existing ones.
+    /// The number of existing foreign keys.
     pub kept_count: usize,
     /// Whether parents must exist.
     pub are_checked: bool,
@@ -34,7 +34,7 @@ pub struct Constraints {
 }
 
 impl Constraints {
-    /// The new names of the columns with the given names.
+    /// Returns the new names of the columns with the given names.
     fn new_names(&self, names: &[String]) -> Vec<String> {
         let new = |name: &String| self.renamed.iter().find(|(old, _)| same_name(old, name));
         names.iter().map(|name| new(name).map_or(name, |(_, new)| new).clone()).collect()
@@ -94,7 +94,7 @@ pub(in crate::table) type Constrained = (Arc<Table>, Vec<ForeignKeyDef>);
 /// The tables that prevent a table from being dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Referenced {
-    /// None: foreign keys wait for a table of that name.
+    /// None: foreign keys wait for a table with this name.
     Ignored,
     /// Children in any database.
     Refused,
@@ -122,7 +122,7 @@ impl Description {
         self.columns.iter().find(|column| same_name(&column.name, name))
     }
 
-    /// The key columns, if an index begins with the columns of `names`.
+    /// Returns the key columns, if an index begins with the columns of `names`.
     fn side(&self, index_no: usize, names: &[String]) -> Option<Vec<KeyColumn>> {
         let parts = self.keys.get(index_no).filter(|parts| parts.len() >= names.len())?;
         let column = |(part, name): (&crate::format::foreign_key::KeyPartDef, &String)| {
@@ -137,7 +137,8 @@ impl Description {
         parts.iter().zip(names).map(column).collect()
     }
 
-    /// The first index that begins with the columns of `names`, among those that `usable` accepts.
+    /// Returns the first index that begins with the columns of `names`, among those that `usable`
+    /// accepts.
     fn find(&self, names: &[String], usable: impl Fn(usize) -> bool) -> Option<(usize, Vec<KeyColumn>)> {
         (0..self.keys.len())
             .filter(|&index_no| usable(index_no))
@@ -174,8 +175,9 @@ fn resolve(tables: &Tables, child: &Arc<Table>, def: ForeignKeyDef) -> ForeignKe
     ForeignKey { child_name: child.name(), child: side, parent, def }
 }
 
-/// The table's own foreign keys, by name. Never those of a half-changed definition: a caller that
-/// read the number of changes before may cache the result until that number grows (F14).
+/// Returns the table's own foreign keys, sorted by name; never those of a half-changed definition:
+/// a caller that read the number of changes before may cache the result until that number grows
+/// (F14).
 pub(crate) fn of_child(catalog: &Catalog, table: &Arc<Table>) -> Vec<ForeignKey> {
     let before = (!sound!(true, "foreign keys: look while definitions change")).then(|| table.foreign_keys());
     let mut list: Vec<_> = catalog.look(|tables| {
@@ -186,8 +188,8 @@ pub(crate) fn of_child(catalog: &Catalog, table: &Arc<Table>) -> Vec<ForeignKey>
     list
 }
 
-/// The foreign keys that refer to the table, in the order in which InnoDB processes them: by the
-/// parent's index, the database of the child, and name. Like [`of_child`], never those of a
+/// Returns the foreign keys that refer to the table, in the order in which InnoDB processes them:
+/// by the parent's index, the database of the child, and name. Like [`of_child`], never those of a
 /// half-changed definition.
 pub(crate) fn of_parent(catalog: &Catalog, table: &Arc<Table>) -> Vec<ForeignKey> {
     let before = (!sound!(true, "foreign keys: look while definitions change")).then(|| table.name());
@@ -210,8 +212,8 @@ pub(crate) fn of_parent(catalog: &Catalog, table: &Arc<Table>) -> Vec<ForeignKey
     list
 }
 
-/// The foreign keys of a new definition, with the current names of parents and their columns:
-/// parents of existing foreign keys may have been renamed since the statement began.
+/// Returns the foreign keys of a new definition, with the current names of parents and their
+/// columns: parents of existing foreign keys may have been renamed since the statement began.
 pub(in crate::table) fn kept(table: &Table, new: &Constraints) -> Vec<ForeignKeyDef> {
     let (had, name) = (table.foreign_keys(), table.name());
     let mut list = new.foreign_keys.clone();
@@ -226,8 +228,8 @@ pub(in crate::table) fn kept(table: &Table, new: &Constraints) -> Vec<ForeignKey
     list
 }
 
-/// The children whose foreign keys name columns of `table` that its new definition renames, and the
-/// new foreign keys of these children. The table itself is not among them (F13).
+/// Returns the children whose foreign keys name columns of `table` that its new definition renames,
+/// and the new foreign keys of these children. The table itself is not among them (F13).
 pub(in crate::table) fn after_columns(
     catalog: &Catalog,
     table: &Table,
@@ -256,7 +258,7 @@ pub(in crate::table) fn serves(catalog: &Catalog, table: &Arc<Table>, index_no: 
         || of_parent(catalog, table).iter().any(|it| of(&it.parent))
 }
 
-/// All foreign keys, by child and name.
+/// Returns all foreign keys, sorted by child and name.
 pub(crate) fn all(catalog: &Catalog) -> Vec<ForeignKey> {
     let tables = catalog.names().into_iter().filter(|name| !is_intermediate(name));
     tables
@@ -269,7 +271,7 @@ fn refusal(problem: ConstraintProblem, detail: String) -> Error {
     Error::Constraint { problem, detail }
 }
 
-/// The error if an index on those columns is dropped although a foreign key uses it.
+/// Returns the error for an index on these columns that is dropped although a foreign key uses it.
 fn index_is_needed(table: Option<&Arc<Table>>, columns: &[String]) -> Error {
     let side = table.and_then(|table| side_of(table, columns));
     refusal(ConstraintProblem::IndexIsNeeded, side.map_or_else(String::new, |side| side.index_name))
@@ -279,8 +281,8 @@ fn listed(names: &[String]) -> String {
     names.join(", ")
 }
 
-/// The foreign keys that `table` would get with a new definition, and the indexes they would use.
-/// Returns `Constraint` if the definition is not allowed.
+/// Returns the foreign keys that `table` would get with a new definition, and the indexes they
+/// would use. Returns `Constraint` if the definition is not allowed.
 pub(crate) fn of_definition(
     catalog: &Catalog,
     table: &Arc<Table>,
@@ -352,7 +354,7 @@ struct Change<'c> {
     catalog: &'c Catalog,
     /// Its name, or the name of the table that it is a copy of.
     name: &'c str,
-    /// The current table of that name, if there is one.
+    /// The current table with this name, if there is one.
     before: Option<&'c Arc<Table>>,
     /// The same table, if it is altered in place.
     old: Option<&'c Arc<Table>>,
@@ -361,7 +363,7 @@ struct Change<'c> {
 }
 
 impl Change<'_> {
-    /// Checks that the table may have its foreign key with that number.
+    /// Checks that the table may have the foreign key at this position.
     fn check_constraint(
         &self,
         description: &Description,
@@ -394,7 +396,7 @@ impl Change<'_> {
         let Self { catalog, name, before, old, constraints, usable } = *self;
         let is_own = constraint.parent == name;
         let parent = match is_own {
-            // Existing rows refer to the columns the table has, not to those it will have.
+            // Existing rows refer to the table's present columns, not to its new ones.
             true => old.filter(|_| is_new).cloned(),
             false => catalog.by_name(&constraint.parent).ok(),
         };
@@ -420,8 +422,8 @@ fn was_served(catalog: &Catalog, table: &Arc<Table>, name: &str) -> (bool, bool)
 }
 
 /// Checks that the catalog record can hold the columns and foreign keys of a definition (I1 and I3
-/// of [`crate::format::foreign_key`]). A temporary table has no foreign keys, as its changes are
-/// not logged.
+/// of [`crate::format::foreign_key`]). A temporary table has no foreign keys, because its changes
+/// are not logged.
 fn check_whole(def: &TableDef) -> Result<()> {
     let add = |detail: &str| Err(refusal(ConstraintProblem::CannotAdd, detail.into()));
     if def.id.is_temporary() && !def.foreign_keys.is_empty() {
@@ -441,8 +443,8 @@ fn check_whole(def: &TableDef) -> Result<()> {
     }
 }
 
-/// `before`: the table as it was before the change; `may_lack`: whether an index for the foreign
-/// key may be missing.
+/// Checks the child's side of a foreign key. `before`: the table as it was before the change;
+/// `may_lack`: whether an index for the foreign key may be missing.
 fn check_child(
     before: Option<&Arc<Table>>,
     description: &Description,
@@ -473,7 +475,7 @@ fn check_child(
 }
 
 /// Checks that the name of a foreign key is unique in its database. `renamed`: the table that is
-/// about to be called `table`.
+/// about to get the name `table`.
 fn check_name(
     catalog: &Catalog,
     table: &str,
@@ -496,8 +498,8 @@ fn check_name(
     Ok(())
 }
 
-/// `found`: the parent. If `None`, the table's own new definition is used, unless the parent must
-/// exist.
+/// Checks the parent's side of a foreign key. `found`: the parent. If `None`, the table's own new
+/// definition is used, unless the parent must exist.
 fn check_parent(
     found: Option<&Arc<Table>>,
     own: &Description,
@@ -616,8 +618,8 @@ pub(in crate::table) fn check_rename(
     own.filter(is_new).try_for_each(|it| check_name(catalog, to, Some(table), it, &[]))
 }
 
-/// The name of a table as users know it: for a copy, the name of its original; empty for any other
-/// table with an intermediate name.
+/// Returns the name of a table as users know it: for a copy, the name of its original; empty for
+/// any other table with an intermediate name.
 fn name_before(table: &Table) -> String {
     let name = table.name();
     if is_intermediate(&name) {
@@ -627,8 +629,8 @@ fn name_before(table: &Table) -> String {
     }
 }
 
-/// The tables whose foreign keys change when `table` is renamed to `to`, with their new foreign
-/// keys: the table itself first.
+/// Returns the tables whose foreign keys change when `table` is renamed to `to`, with their new
+/// foreign keys: the table itself first.
 pub(in crate::table) fn after_rename(catalog: &Catalog, table: &Arc<Table>, to: &str) -> Vec<Constrained> {
     let from = name_before(table);
     let mut own = table.foreign_keys().as_ref().clone();
@@ -666,8 +668,9 @@ fn follow(list: &mut [ForeignKeyDef], from: &str, to: &str) {
     }
 }
 
-/// A table gets its old name back after foreign keys have followed its copy to another name: they
-/// refer to the table again. The table's own foreign keys come first.
+/// Returns the foreign keys that change when a table gets its old name back after foreign keys
+/// followed its copy to another name: they refer to the table again. The table's own foreign keys
+/// come first.
 fn come_back(catalog: &Catalog, renamed: Constrained, followed: &Followed) -> Vec<Constrained> {
     let mut changed = vec![renamed];
     for (id, _) in &followed.constraints {
@@ -687,7 +690,7 @@ fn come_back(catalog: &Catalog, renamed: Constrained, followed: &Followed) -> Ve
     changed
 }
 
-/// The prefix of the names of foreign keys that were given no name.
+/// Returns the prefix of the names of foreign keys that were given no name.
 fn generated_name(catalog: &Catalog, table: &str) -> String {
     format!("{}_ibfk_", catalog.shown(table.rsplit('/').next().unwrap_or(table)))
 }

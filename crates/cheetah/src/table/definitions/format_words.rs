@@ -6,7 +6,7 @@
 //! is written, and none when it is read. docs/users/innodb.md lists the levels and their costs.
 //!
 //! Invariants
-//!   I1  The codec and the level are each set by the first option that is set, in this order:
+//!   I1  The codec and the level are each chosen by the first of these options that is set:
 //!       - codec: COMPRESSION; Zstandard, if another option requests a density; the session's
 //!         default.
 //!       - level: COMPRESSION_LEVEL; PAGE_COMPRESSION_LEVEL; KEY_BLOCK_SIZE;
@@ -14,13 +14,15 @@
 //!         an index; the session's default.
 //!   I2  The table's own options take precedence over those of its indexes: the server leaves a
 //!       table's former size at its indexes, and ALTER TABLE could not undo it otherwise.
-//!   I3  A table option without effect causes a warning. An index size without effect may not, as
-//!       index sizes return with every ALTER TABLE (I2). No option that InnoDB accepts is refused.
+//!   I3  A table option without effect causes a warning. An index size without effect may not,
+//!       because index sizes return with every ALTER TABLE (I2). No option that InnoDB accepts is
+//!       refused.
 
 use crate::format::image::{Codec, Compression};
 
-/// Levels of Zstandard by KEY_BLOCK_SIZE (KiB), largest first; 0 is the codec's default. No level
-/// between the default and 12 is used: they make images of digits larger (`benches/densities.rs`).
+/// Levels of Zstandard by KEY_BLOCK_SIZE (KiB), largest first; 0 is the codec's default. Levels
+/// between the default and 12 are not used, because they make images of digits larger
+/// (`benches/densities.rs`).
 const DENSITIES: [(u64, i32); 5] = [(16, 0), (8, 0), (4, 12), (2, 15), (1, 19)];
 /// The size that ROW_FORMAT=COMPRESSED implies, as in InnoDB.
 const COMPRESSED_SIZE: u64 = 8;
@@ -57,13 +59,13 @@ impl RowFormat {
         RowFormat::Page,
     ];
 
-    /// The format with that code of the server.
+    /// Returns the format with this code of the server.
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.get(usize::from(code)).copied()
     }
 
-    /// The format that is shown for a table with this value and this KEY_BLOCK_SIZE: the same as
-    /// InnoDB shows.
+    /// Returns the format that is shown for a table with this value and this KEY_BLOCK_SIZE: the
+    /// same as InnoDB shows.
     pub fn shown(self, key_block_size: u64) -> Self {
         match self {
             RowFormat::Default if density(key_block_size).is_some() => RowFormat::Compressed,
@@ -125,7 +127,7 @@ impl FormatWords<'_> {
         self.levels().into_iter().find_map(|(_, level)| level).unwrap_or(self.default.level)
     }
 
-    /// The options that may set the level, those with precedence first.
+    /// Returns the options that may set the level, in order of precedence.
     fn levels(&self) -> [(&'static str, Option<i32>); 3] {
         let own = i32::try_from(self.compression_level).ok().filter(|&level| level != 0);
         let (density_word, density) = self.density().unzip();
@@ -141,7 +143,7 @@ impl FormatWords<'_> {
         PAGE_LEVELS.get(place).copied().filter(|_| self.page_compressed)
     }
 
-    /// The level that sizes request, and the option that requests it.
+    /// Returns the level that sizes request, and the option that requests it.
     fn density(&self) -> Option<(&'static str, i32)> {
         let of_indexes = || {
             let sizes = self.index_key_block_sizes.iter().map(|&size| u64::from(size));
@@ -155,7 +157,7 @@ impl FormatWords<'_> {
             .or_else(|| of_indexes().map(|level| ("KEY_BLOCK_SIZE", level)))
     }
 
-    /// Warnings about invalid options, in InnoDB's words.
+    /// Returns warnings about invalid options, in InnoDB's words.
     fn impossible(&self, strict: bool) -> Vec<String> {
         let mut warnings = Vec::new();
         let size = self.key_block_size;
@@ -176,7 +178,7 @@ impl FormatWords<'_> {
         warnings
     }
 
-    /// Warnings about options without effect.
+    /// Returns warnings about options without effect.
     fn ineffective(&self) -> Vec<String> {
         let ignored = |word: &str, reason: &str| format!("CHEETAH ignores the option {word}: {reason}");
         let outweighed = |word: &str, by: &str| match word {
@@ -198,8 +200,8 @@ impl FormatWords<'_> {
     }
 }
 
-/// Every format that a table can have, the least dense first, with the KEY_BLOCK_SIZE that selects
-/// it.
+/// Returns every format that a table can have, the least dense first, with the KEY_BLOCK_SIZE that
+/// selects it.
 pub(in crate::table) fn offered() -> impl Iterator<Item = (Option<u64>, Compression)> {
     let plain = [Codec::None, Codec::Lz4].map(|codec| (None, Compression { codec, level: 0 }));
     let dense = DENSITIES.iter().skip(1).map(|&(size, level)| {
@@ -209,7 +211,7 @@ pub(in crate::table) fn offered() -> impl Iterator<Item = (Option<u64>, Compress
     plain.into_iter().chain(dense)
 }
 
-/// The level that a KEY_BLOCK_SIZE selects; none for a size that InnoDB does not have.
+/// Returns the level that a KEY_BLOCK_SIZE selects; none for a size that InnoDB does not have.
 fn density(key_block_size: u64) -> Option<i32> {
     DENSITIES.iter().find(|(size, _)| *size == key_block_size).map(|(_, level)| *level)
 }

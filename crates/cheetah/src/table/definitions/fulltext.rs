@@ -27,23 +27,24 @@ use std::sync::Arc;
 /// The prefix of the names of posting tables.
 const PREFIX: &str = "#fulltext/";
 
-/// Returns whether a table of that name holds postings.
+/// Returns whether a table with this name holds postings.
 pub(crate) fn is_posting_name(name: &str) -> bool {
     name.starts_with(PREFIX)
 }
 
-/// The name of the posting table with that ID.
+/// Returns the name of the posting table with this ID.
 pub(super) fn posting_name(table: TableId) -> String {
     format!("{PREFIX}{}", table.0)
 }
 
-/// The format of a stored posting: the length of its word, because the key is the word followed by
-/// the clustered key; and the positions of the word.
+/// Returns the format of a stored posting: the length of its word, because the key is the word
+/// followed by the clustered key; and the positions of the word.
 pub(crate) fn posting_format() -> RowFormatVersion {
     RowFormatVersion { null_bytes: 0, fixed: vec![2], var_count: 1 }
 }
 
-/// The clustered key of the row that a posting belongs to; `None` if the posting is damaged.
+/// Returns the clustered key of the row that a posting belongs to; `None` if the posting is
+/// damaged.
 pub(crate) fn row_key_of<'k>(postings: &Table, key: &'k [u8], row: &[u8]) -> Option<&'k [u8]> {
     let fixed = RowView::parse(postings.row_format(), row).ok()?.fixed();
     key.get(usize::from(u16::from_be_bytes(fixed.try_into().ok()?))..)
@@ -74,7 +75,7 @@ pub(crate) fn create_unnamed(core: &Core, of: &Table, max_word_bytes: u32) -> Re
     create_postings(core, of.def(), max_word_bytes)
 }
 
-/// The specifications of a table's full-text indexes.
+/// Returns the specifications of a table's full-text indexes.
 pub(super) fn specs_of(core: &Core, table: &Table) -> Result<Vec<FulltextSpec>> {
     let row_bytes = table.clustered_def().max_key_bytes;
     let spec = |index: &FulltextDef| {
@@ -150,8 +151,8 @@ pub(super) fn drop_postings(core: &Core, indexes: &[FulltextDef]) {
     }
 }
 
-/// The posting tables that are dropped with a table: none for a shadow table, whose posting tables
-/// belong to the table that it would have replaced (X1).
+/// Returns the posting tables that are dropped with a table: none for a shadow table, whose posting
+/// tables belong to the table that it would have replaced (X1).
 pub(super) fn postings_of(table: &Table) -> Vec<FulltextDef> {
     match shadow_name::parse(&table.name()) {
         Some(_) => Vec::new(),

@@ -20,7 +20,8 @@
 //!       snapshots. All other users go to its successor, and so do its counters. A transaction that
 //!       takes a number from the replaced table's counter checks afterwards whether the table has a
 //!       successor. If so, it takes a number there, greater than its first one: all numbers that
-//!       others took here before are lower, and the counter there may not have been advanced yet.
+//!       other transactions took here before are lower, and the successor's counter may not have
+//!       been advanced yet.
 
 use super::counts::Counts;
 use super::known_since::KnownSince;
@@ -39,8 +40,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, Weak};
 
-/// An open table. Handles are shared. Handles of a dropped table, and handles from before a change
-/// of its definition, return `NoSuchTable`.
+/// An open table. Handles are shared. Handles of a dropped table, and handles opened before a
+/// change of its definition, return `NoSuchTable`.
 #[derive(Debug)]
 pub struct Table {
     def: TableDef,
@@ -93,14 +94,14 @@ pub(crate) struct Usage<'t>(#[expect(dead_code, reason = "held, not read")] RwLo
 pub(crate) struct StillTable<'t>(RwLockWriteGuard<'t, bool>);
 
 impl StillTable<'_> {
-    /// Marks the handle as invalid: another one has replaced it.
+    /// Marks the handle as invalid: another handle has replaced it.
     pub(crate) fn replaced(mut self) {
         *self.0 = true;
     }
 }
 
 impl Table {
-    /// The table of a definition, with its counters. The trees exist.
+    /// Creates the table of a definition, with its counters. The trees must exist.
     pub(crate) fn new(def: TableDef, trees: Vec<Arc<Tree>>, counters: TableState) -> Self {
         // I5: the value in the definition is that of the creation.
         let first =
@@ -128,7 +129,8 @@ impl Table {
     }
 
     fn with_state(def: TableDef, trees: Vec<Arc<Tree>>, lasting: Arc<LastingState>) -> Self {
-        // Rows are inserted now, and ENABLE KEYS ends with a checkpoint.
+        // While an index is disabled, usually many rows are inserted, and ENABLE KEYS ends with a
+        // checkpoint: full leaves are written early.
         if let Some(rows) = trees.first() {
             rows.write_full_leaves_early(def.indexes.iter().any(|index| index.disabled));
         }
@@ -136,8 +138,8 @@ impl Table {
         Self { def, trees, lasting, dropped, statistics, usable_from: BTreeMap::new() }
     }
 
-    /// The same table with another definition, whose trees exist. Snapshots before `stamp` cannot
-    /// use its new indexes, which have no entries of older versions.
+    /// Returns the same table with another definition, whose trees must exist. Snapshots before
+    /// `stamp` cannot use its new indexes, which have no entries of older versions.
     pub(crate) fn altered(&self, def: TableDef, trees: Vec<Arc<Tree>>, stamp: u64) -> Self {
         let mut altered = Self::with_state(def, trees, Arc::clone(&self.lasting));
         for (index_no, index) in altered.def.indexes.iter().enumerate() {
@@ -162,12 +164,12 @@ impl Table {
         }
     }
 
-    /// The number by which log and undo records refer to an index.
+    /// Returns the number by which log and undo records refer to an index.
     pub(crate) fn number_of(&self, index_no: usize) -> u32 {
         self.def.indexes.get(index_no).map_or(0, |index| index.number)
     }
 
-    /// The position of the index with that number; `None` if the index was dropped.
+    /// Returns the position of the index with this number; `None` if the index was dropped.
     pub(crate) fn position_of(&self, number: u32) -> Option<usize> {
         self.def.indexes.iter().position(|index| index.number == number)
     }
@@ -193,12 +195,12 @@ impl Table {
         self.lasting.name.read().clone()
     }
 
-    /// The caller's own bytes.
+    /// Returns the caller's own bytes.
     pub fn extra(&self) -> &[u8] {
         &self.def.extra
     }
 
-    /// The format of its stored rows.
+    /// Returns the format of its stored rows.
     pub fn row_format(&self) -> &RowFormatVersion {
         &self.clustered_def().row_format
     }
@@ -213,7 +215,7 @@ impl Table {
         &self.def.fulltext
     }
 
-    /// The full-text index at that position, from 0. `Limit` if there is no such index.
+    /// Returns the full-text index at this position, from 0, or `Limit` if there is no such index.
     pub fn fulltext_index(&self, no: usize) -> Result<&FulltextDef> {
         let limit = self.def.fulltext.len() as u64;
         let unknown = Error::Limit { what: "position of a full-text index", actual: no as u64, limit };
@@ -251,7 +253,8 @@ impl Table {
         TableDef { foreign_keys: constraints.to_vec(), ..self.definition() }
     }
 
-    /// The table that it is a copy of; empty if it is no copy, or has replaced the original.
+    /// Returns the table that it is a copy of; empty if it is no copy, or has replaced the
+    /// original.
     pub(crate) fn copy_of(&self) -> String {
         self.lasting.copy_of.read().clone()
     }
@@ -271,12 +274,12 @@ impl Table {
         self.def.hidden_key
     }
 
-    /// The number of its rows, including those of open transactions.
+    /// Returns the number of its rows, including those of open transactions.
     pub fn row_count(&self) -> u64 {
         self.lasting.row_count.load(Relaxed)
     }
 
-    /// The row counts that snapshots see.
+    /// Returns the row counts that snapshots see.
     pub(crate) fn counts(&self) -> &Counts {
         &self.lasting.counts
     }
@@ -287,8 +290,8 @@ impl Table {
         self.lasting.counts.set(self.row_count().saturating_add_signed(-open_difference));
     }
 
-    /// Time of the last change by a committed transaction, in the caller's unit; 0 if no
-    /// transaction has set a time since startup. An emptied table keeps it.
+    /// Returns the time of the last change by a committed transaction, in the caller's unit; 0 if
+    /// no transaction has set a time since startup. An emptied table keeps it.
     pub fn changed_at(self: &Arc<Self>) -> u64 {
         self.newest().lasting.changed_at.load(Relaxed)
     }
@@ -337,8 +340,8 @@ impl Table {
         }
     }
 
-    /// Returns `TableChanged` for a snapshot from before the table replaced an empty one, which the
-    /// snapshot should have read instead.
+    /// Returns `TableChanged` for a snapshot taken before the table replaced an empty one, which
+    /// the snapshot should have read instead.
     pub(crate) fn check_not_replaced_since(&self, stamp: Option<u64>) -> Result<()> {
         match stamp {
             Some(stamp) if stamp < self.lasting.replaced_at.load(Relaxed) => {
@@ -348,8 +351,8 @@ impl Table {
         }
     }
 
-    /// Lets `loaded` replace this table for readers that see `stamp`, and carries its counters over
-    /// (I7). Inside the mini-transaction that replaces the table in the catalog.
+    /// Makes `loaded` replace this table for readers that see `stamp`, and carries its counters
+    /// over (I7). Inside the mini-transaction that replaces the table in the catalog.
     pub(crate) fn give_way_to(self: &Arc<Self>, loaded: &Arc<Table>, stamp: u64) {
         loaded.lasting.replaced_at.store(stamp, Relaxed);
         loaded.lasting.known.take_over(&self.lasting.known);
@@ -371,7 +374,7 @@ impl Table {
         self.lasting.replaced_at.load(Relaxed) > published
     }
 
-    /// The table that has its place now: the one to lock and to write.
+    /// Returns the table that is now in its place: the table to lock and to write.
     pub(crate) fn newest(self: &Arc<Self>) -> &Arc<Self> {
         self.lasting.successor.get().map_or(self, Self::newest)
     }
@@ -386,8 +389,8 @@ impl Table {
         self.lasting.successor.get().is_some_and(|next| Arc::ptr_eq(&next.lasting, &table.lasting))
     }
 
-    /// The table that a snapshot of `stamp` sees instead of this one, if it is a different one
-    /// (I7).
+    /// Returns the table that a snapshot with `stamp` sees instead of this one, if it is a
+    /// different one (I7).
     pub(crate) fn seen_at(&self, stamp: Option<u64>) -> Option<Arc<Table>> {
         let sees = |table: &Table| stamp.is_none_or(|stamp| stamp >= table.lasting.replaced_at.load(Relaxed));
         match self.lasting.successor.get() {
@@ -397,7 +400,7 @@ impl Table {
         }
     }
 
-    /// The next auto-increment value.
+    /// Returns the next auto-increment value.
     pub fn auto_increment(&self) -> u64 {
         self.lasting
             .successor
@@ -445,8 +448,8 @@ impl Table {
         (*bulk_inserts == 0).then(|| self.reserve_numbers(numbers))
     }
 
-    /// The table that has replaced it, if any, with its auto-increment counter raised to at least
-    /// `next` (I7).
+    /// Returns the table that has replaced it, if any, with its auto-increment counter raised to at
+    /// least `next` (I7).
     fn successor_behind(&self, next: u64) -> Option<&Arc<Table>> {
         self.lasting.successor.get().inspect(|successor| successor.advance_auto_increment(next))
     }
@@ -462,7 +465,7 @@ impl Table {
         *self.lasting.bulk_inserts.write() -= 1;
     }
 
-    /// A new hidden key, for a table without a clustered key of its own.
+    /// Returns a new hidden key, for a table without a clustered key of its own.
     pub fn next_hidden_key(&self) -> [u8; 8] {
         let key = self.lasting.hidden_key.fetch_add(1, AcqRel);
         match self.lasting.successor.get() {
@@ -497,8 +500,8 @@ impl Table {
         }
     }
 
-    /// The damage because of which the table is quarantined. It was found when the database was
-    /// opened, now or earlier, or when changes of a temporary table were rolled back. Reads and
+    /// Returns the damage because of which the table is quarantined. It was found when the database
+    /// was opened, now or earlier, or when changes of a temporary table were rolled back. Reads and
     /// writes are refused; the table can be dropped and emptied.
     pub fn quarantine_reason(&self) -> Option<&str> {
         self.lasting.quarantine.get().map(String::as_str)
@@ -568,7 +571,7 @@ impl Table {
         self.def.indexes.first().expect("a table has a clustered index")
     }
 
-    /// The owner of the pages of its large values: the clustered tree.
+    /// Returns the owner of the pages of its large values: the clustered tree.
     pub(crate) fn blob_owner(&self) -> TreeId {
         self.clustered_def().tree
     }
@@ -581,8 +584,8 @@ impl Table {
         }
     }
 
-    /// The next auto-increment value if it has changed since it was last logged, otherwise 0. It
-    /// counts as logged from now on.
+    /// Returns the next auto-increment value if it has changed since it was last logged, otherwise
+    /// 0. The value counts as logged from now on.
     pub(crate) fn take_auto_increment_to_log(&self) -> u64 {
         let next = self.lasting.auto_increment.load(Relaxed);
         if self.lasting.auto_increment_logged.fetch_max(next, Relaxed) < next {
@@ -616,8 +619,8 @@ impl Table {
     }
 }
 
-/// Maximum length of a stored key of index `index_no`: in a secondary entry the clustered key
-/// follows the entry's own key.
+/// Returns the maximum length of a stored key of index `index_no`: in a secondary entry the
+/// clustered key follows the entry's own key.
 pub(crate) fn stored_key_bytes_max(def: &TableDef, index_no: usize) -> usize {
     let bytes = |no: usize| def.indexes.get(no).map_or(0, |index| index.max_key_bytes as usize);
     if index_no == 0 {
@@ -637,7 +640,7 @@ pub(crate) fn open_trees(leaves: &Leaves, def: &TableDef) -> Result<Vec<Arc<Tree
     def.indexes.iter().enumerate().map(open).collect()
 }
 
-/// The page class of a tree with keys of that length.
+/// Returns the page class of a tree with keys of at most this length.
 pub(crate) fn class_of(pool: &Pool, key_bytes_max: usize) -> Result<PageClass> {
     let limit = crate::format::page::max_key_bytes(PageClass::Wide.bytes(pool.page_bytes())) as u64;
     let too_long = Error::Limit { what: "key length (bytes)", actual: key_bytes_max as u64, limit };

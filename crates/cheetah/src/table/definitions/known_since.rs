@@ -1,4 +1,4 @@
-//! Records since when a table has had its rows and its name (M2).
+//! Records the stamp since which a table has had its rows and its name (M2).
 //!
 //! A snapshot that opens a table by name gets the table that had this name when the snapshot was
 //! taken, or is refused (`TableChanged`). Row versions describe older states of a table's rows, but
@@ -10,8 +10,8 @@
 //!       rows or removed some of them. It is known under a name to snapshots newer than the change
 //!       that gave it the name. A statement that creates and fills a table makes it known with its
 //!       commit.
-//!   K2  A table that returns to an earlier name is known for both periods, and not for the one in
-//!       between.
+//!   K2  A table that returns to an earlier name is known for both periods, and not for the period
+//!       in between.
 //!   K3  This state is only in memory: no snapshot is older than the startup, after which all
 //!       existing tables are known to every snapshot. Prepared transactions found by startup read
 //!       nothing, and no snapshot sees the changes that startup rolls back later.
@@ -32,7 +32,7 @@ pub(super) struct KnownSince {
 }
 
 impl KnownSince {
-    /// A table that all snapshots know by this name.
+    /// Describes a table that all snapshots know by this name.
     pub(super) fn ever(name: &str) -> Self {
         Self { newest: AtomicU64::new(0), names: Mutex::new(vec![(0, name.to_owned())]) }
     }

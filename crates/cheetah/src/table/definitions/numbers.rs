@@ -33,7 +33,7 @@ pub struct Reserved {
 }
 
 impl Stride {
-    /// The smallest value that is at least `at_least`, or `u64::MAX` if none is left.
+    /// Returns the smallest value that is at least `at_least`, or `u64::MAX` if none is left.
     fn first_from(self, at_least: u64) -> u64 {
         if self.increment <= 1 {
             return at_least;
@@ -46,15 +46,15 @@ impl Stride {
         steps.checked_mul(self.increment).and_then(|way| way.checked_add(offset)).unwrap_or(u64::MAX)
     }
 
-    /// The smallest value greater than `used`, or `u64::MAX` if none is left.
+    /// Returns the smallest value greater than `used`, or `u64::MAX` if none is left.
     pub(in crate::table) fn next_after(self, used: u64) -> u64 {
         used.checked_add(1).map_or(u64::MAX, |next| self.first_from(next))
     }
 }
 
 impl Numbers {
-    /// The values reserved for a caller that reads `counter`. The counter may exceed the largest
-    /// value, which shows that all values are used up.
+    /// Returns the values reserved for a caller that reads `counter`. The counter may exceed the
+    /// largest value, which shows that all values are used up.
     pub(in crate::table) fn reserve(&self, counter: u64) -> Reserved {
         let fitting = if counter < self.largest { self.stride.first_from(counter) } else { counter };
         let first = if fitting < self.largest { fitting } else { counter };

@@ -23,7 +23,7 @@ pub struct NewRows {
 }
 
 impl Table {
-    /// The row-format versions that its rows may have in addition to the newest one.
+    /// Returns the row-format versions that its rows may have in addition to the newest one.
     pub(crate) fn older_formats(&self) -> &[OlderFormatVersion] {
         &self.def().older_formats
     }
@@ -88,7 +88,8 @@ impl Table {
         changed.map_err(|defect| defect.in_place(self.place_of_rows()))
     }
 
-    /// The row-format version of a stored row, `None` for the newest, and the row without its mark.
+    /// Returns the row-format version of a stored row, `None` for the newest, and the row without
+    /// its mark.
     pub(crate) fn format_and_row<'r>(
         &self,
         stored: &'r [u8],
@@ -132,9 +133,9 @@ impl Table {
         self.definition_with(rows).map(drop)
     }
 
-    /// The definition with other columns: the current columns become an older row-format version.
-    /// For a table that was never written, that version is removed when the definition changes
-    /// ([`super::ddl`]).
+    /// Returns the definition with other columns: the current columns become an older row-format
+    /// version. For a table that was never written, that version is removed when the definition
+    /// changes ([`super::ddl`]).
     pub(crate) fn definition_with(&self, rows: &NewRows) -> Result<TableDef> {
         let defect = |defect: crate::format::Defect| defect.in_place(self.place_of_rows());
         let row_format = &rows.row_format;

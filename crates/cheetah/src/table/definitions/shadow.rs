@@ -10,7 +10,7 @@
 //!   U2  It replaces the table in the mini-transaction that logs COMMIT, before the commit is
 //!       published: with the rows of the transaction, or not at all (I3 of
 //!       [`crate::table::history::rollback`]).
-//!   U3  It is loaded, and durable by a checkpoint, before PREPARE or COMMIT is logged (L3 of
+//!   U3  It is loaded, and made durable by a checkpoint, before PREPARE or COMMIT is logged (L3 of
 //!       [`crate::table::load`]). Otherwise both are refused.
 //!   U4  The table to replace is untouched, and locked exclusively by the transaction until its
 //!       end, even if startup finds the transaction prepared: no other transaction has changes in
@@ -78,13 +78,13 @@ pub(in crate::table) fn check_not_awaited(core: &Core, table: &Table) -> Result<
     }
 }
 
-/// Pages that a commit needs for the shadow tables of its transaction.
+/// Returns the number of pages that a commit needs for the shadow tables of its transaction.
 pub(in crate::table) fn pages_needed(core: &Core, txn: TxnId) -> usize {
     core.catalog.shadow_of(txn).len() * PAGES_OF_CHANGE
 }
 
-/// The tables that the shadow tables of a transaction will replace: it has them locked exclusively
-/// (U4).
+/// Returns the tables that the shadow tables of a transaction will replace. The transaction has
+/// locked them exclusively (U4).
 pub(in crate::table) fn targets_of(core: &Core, txn: TxnId) -> Vec<TableId> {
     let shadow = core.catalog.shadow_of(txn);
     shadow.into_iter().filter_map(|(_, target)| Some(target?.id())).collect()

@@ -27,13 +27,14 @@ pub struct TableSpec {
     pub fulltext: Vec<FulltextSpec>,
     /// Whether it is temporary: nothing of it is logged, and it does not exist after a restart.
     pub is_temporary: bool,
-    /// Whether its pages are encrypted. Creating the table makes its key current.
+    /// Whether its pages are encrypted. Creating an encrypted table makes its encryption key a
+    /// current key.
     pub encryption: TableEncryption,
 }
 
 impl TableSpec {
-    /// A table whose rows are bytes without columns, with a clustered index of keys of at most
-    /// [`KEY_BYTES_MAX`] bytes and no other index.
+    /// Describes a table whose rows are bytes without columns, with a clustered index of keys of at
+    /// most [`KEY_BYTES_MAX`] bytes and no other index.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -73,7 +74,7 @@ impl TableSpec {
         self
     }
 
-    /// Makes it temporary: it is not logged, and is gone after a restart.
+    /// Makes it temporary: it is not logged, and does not exist after a restart.
     pub fn temporary(mut self) -> Self {
         self.is_temporary = true;
         self
@@ -85,7 +86,7 @@ impl TableSpec {
 pub struct FulltextSpec {
     /// Its name; the engine gives it no meaning.
     pub name: String,
-    /// Longest word in bytes.
+    /// The maximum length of a word, in bytes.
     pub max_word_bytes: u32,
     /// The caller's own bytes: how text is split into words.
     pub extra: Vec<u8>,
@@ -108,7 +109,7 @@ pub struct IndexSpec {
 pub const KEY_BYTES_MAX: u32 = 255;
 
 impl IndexSpec {
-    /// A non-unique index with keys of at most [`KEY_BYTES_MAX`] bytes.
+    /// Describes a non-unique index with keys of at most [`KEY_BYTES_MAX`] bytes.
     pub fn new(name: impl Into<String>) -> Self {
         let row_format = RowFormatVersion::opaque();
         Self { name: name.into(), unique: false, max_key_bytes: KEY_BYTES_MAX, row_format }
@@ -149,13 +150,14 @@ pub struct SecondaryEntry<'a> {
     pub key: &'a [u8],
     /// The caller's own bytes.
     pub payload: &'a [u8],
-    /// Whether a second row with that key is refused, if the index is unique; false if a key part
+    /// Whether a second row with this key is refused, if the index is unique; false if a key part
     /// is NULL.
     pub check_unique: bool,
 }
 
 impl<'a> SecondaryEntry<'a> {
-    /// An entry without a payload. If the index is unique, a second row with that key is refused.
+    /// Describes an entry without a payload. If the index is unique, a second row with this key is
+    /// refused.
     pub fn new(index_no: usize, key: &'a [u8]) -> Self {
         Self { index_no, key, payload: b"", check_unique: true }
     }
@@ -173,7 +175,7 @@ pub struct OldEntry<'a> {
 }
 
 impl<'a> OldEntry<'a> {
-    /// An entry without a payload.
+    /// Describes an entry without a payload.
     pub fn new(index_no: usize, key: &'a [u8]) -> Self {
         Self { index_no, key, payload: b"" }
     }

@@ -5,7 +5,7 @@
 //!   I1  Statistics are recalculated automatically only for a table whose key encodings are set:
 //!       without them, keys cannot be read.
 //!   I2  Changes made during a calculation count as made after it.
-//!   I3  After a failure a table is skipped for a while, as damage does not go away.
+//!   I3  After a failure a table is skipped for a while, because damage does not disappear.
 //! Source    InnoDB recalculates after a tenth of the rows has changed, at most once in ten seconds
 //!           (`innodb_stats_auto_recalc`). We differ in that a table which has doubled its rows
 //!           need not wait so long, because the statistics of its first rows say little.
@@ -19,7 +19,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::OnceLock;
 
-/// Statistics are out of date when one row in `CHANGED_PART` has changed since.
+/// Statistics are out of date if the number of rows changed since the last calculation exceeds the
+/// rows counted then, divided by `CHANGED_PART`.
 const CHANGED_PART: u64 = 10;
 /// Minimum interval between calculations.
 const EVERY_NS: u64 = 10_000_000_000;
@@ -70,8 +71,8 @@ impl StatisticsOfHandle {
 }
 
 impl Table {
-    /// The approximate number of rows with equal values in the first `parts` parts of an index;
-    /// `None` if the index was never analyzed.
+    /// Returns the approximate number of rows with equal values in the first `parts` parts of an
+    /// index; `None` if the index was never analyzed.
     pub fn rows_per_value(&self, index_no: usize, parts: usize) -> Option<u64> {
         let found = self.statistics.found.read();
         let index = found.get(&index_no)?;
@@ -79,7 +80,7 @@ impl Table {
         Some((index.rows / (*distinct).max(1)).max(1))
     }
 
-    /// The number of times that statistics have been set since startup.
+    /// Returns the number of times that statistics have been set since startup.
     pub fn statistics_version(&self) -> u64 {
         self.lasting.statistics.version.load(Relaxed)
     }
@@ -111,7 +112,7 @@ impl Table {
         }
     }
 
-    /// Its key encodings. Returns `Unsupported` if they are not set.
+    /// Returns its key encodings, or `Unsupported` if they are not set.
     pub(crate) fn key_encodings(&self) -> Result<&[KeyEncoding]> {
         let unknown = || Error::Unsupported {
             place: format!("statistics of table '{}'", self.name()),

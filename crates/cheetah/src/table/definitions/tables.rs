@@ -26,7 +26,7 @@ pub(super) struct Tables {
     pub(super) next_tree: TreeId,
     /// Tables that loads fill for transactions ([`super::shadow`]).
     pub(super) shadow: BTreeMap<TxnId, Vec<TableId>>,
-    /// Tables replaced by a commit with that stamp, kept because older snapshots may need them.
+    /// Tables replaced by a commit with this stamp, kept because older snapshots may need them.
     pub(super) replaced: Vec<(u64, Arc<Table>)>,
     /// The tables that have foreign keys, by the names of their parents.
     pub(super) children: BTreeMap<String, BTreeSet<TableId>>,
@@ -49,24 +49,25 @@ pub(super) struct Followed {
     pub(super) constraints: Vec<(TableId, String)>,
 }
 
-/// Each ID is used once, so that an old object is never mistaken for a new one.
+/// Returns the error for IDs that are used up. Each ID is used once, so that an old object is never
+/// mistaken for a new one.
 fn numbers_used_up(what: &'static str, limit: u64) -> Error {
     Error::Limit { what, actual: limit, limit }
 }
 
 impl Tables {
-    /// The tables, including copies, with a foreign key whose parent has that name.
+    /// Returns the tables, including copies, with a foreign key whose parent has this name.
     pub(super) fn children_of(&self, parent: &str) -> Vec<Arc<Table>> {
         let ids = self.children.get(parent).into_iter().flatten();
         ids.filter_map(|id| self.by_id.get(id).cloned()).collect()
     }
 
-    /// The table of that name, or the table that gave this name to a copy (I5).
+    /// Returns the table with this name, or the table that gave this name to a copy (I5).
     pub(super) fn parent(&self, name: &str) -> Option<Arc<Table>> {
         self.by_name.get(name).or_else(|| self.away.get(name)).cloned()
     }
 
-    /// A new table ID, temporary or not; `Limit` after the last one.
+    /// Returns a new table ID, temporary or not; `Limit` after the last ID.
     pub(super) fn next_table(&mut self) -> Result<TableId> {
         let next = self.next_table;
         if next.is_temporary() {
@@ -76,7 +77,7 @@ impl Tables {
         Ok(next)
     }
 
-    /// A new tree ID; `Limit` after the last one.
+    /// Returns a new tree ID; `Limit` after the last ID.
     pub(super) fn next_tree(&mut self) -> Result<TreeId> {
         let next = self.next_tree;
         let after = next.0.checked_add(1);
@@ -85,7 +86,7 @@ impl Tables {
         Ok(next)
     }
 
-    /// Adds a table. Returns `Corruption` if there is one of the same name.
+    /// Adds a table. Returns `Corruption` if a table with the same name exists.
     pub(super) fn add(&mut self, table: Arc<Table>) -> Result<()> {
         self.next_table = self.next_table.max(TableId(table.id().ordinal().0 + 1));
         for index in table.indexes() {
@@ -176,12 +177,12 @@ impl Tables {
     }
 }
 
-/// The entries of a dropped table's trees for the list of dropped trees.
+/// Returns the entries of a dropped table's trees for the list of dropped trees.
 pub(super) fn dropped_trees(table: &Arc<Table>) -> impl Iterator<Item = Dropped> + '_ {
     table.indexes().iter().map(|index| Dropped { tree: index.tree, table: Arc::downgrade(table) })
 }
 
-/// The quarantined tables, each with the reason.
+/// Returns the quarantined tables, each with the reason.
 pub(super) fn fences(tables: &Tables) -> impl Iterator<Item = (&Arc<Table>, &str)> {
     tables.by_name.values().filter_map(|table| Some((table, table.quarantine_reason()?)))
 }

@@ -2,8 +2,8 @@
 //! their own pages.
 //!
 //! Invariants
-//!   I1  Pages of rows and pages of large values are measured separately, because the sample has
-//!       other proportions of the two than the table.
+//!   I1  Pages of rows and pages of large values are measured separately, because their proportions
+//!       in the sample differ from those in the table.
 
 use super::scales::Scales;
 use crate::base::Result;
@@ -68,8 +68,8 @@ impl Sample {
         &mut self.large
     }
 
-    /// The relative image sizes with compression `no` and a dictionary, in an index of `pages`
-    /// pages; [`Beside::NONE`] if the tree would get no dictionary.
+    /// Returns the relative image sizes with compression `no` and a dictionary, in an index of
+    /// `pages` pages; [`Beside::NONE`] if the tree would get no dictionary.
     pub(super) fn try_dictionary(&self, scales: &mut Scales, no: usize, pages: f64) -> Result<Beside> {
         if pages < PAGES_MIN as f64 || !scales.has_dictionaries(no) {
             return Ok(Beside::NONE);

@@ -40,7 +40,7 @@ use std::sync::Arc;
 
 /// Runs wanted per index.
 const RUNS: u32 = 40;
-/// Maximum number of measured pieces of a large value: the pieces of a long value are alike.
+/// Maximum number of measured pieces of a large value: the pieces of a long value are similar.
 const PIECES_MAX: usize = 4;
 /// Half the width of a 95 percent confidence interval, in standard errors.
 const ERRORS_TO_95: f64 = 1.96;
@@ -63,7 +63,7 @@ pub struct Estimate {
 pub struct Weight {
     /// Codec and level.
     pub compression: Compression,
-    /// The KEY_BLOCK_SIZE that selects it, in KiB; `None` if there is none.
+    /// The KEY_BLOCK_SIZE that selects it, in KiB; `None` if no KEY_BLOCK_SIZE selects it.
     pub key_block_size: Option<u64>,
     /// Rows of the table: counted if the sample has the whole table, otherwise the caller's number.
     pub rows: u64,
@@ -76,14 +76,14 @@ pub struct Weight {
     pub error: Option<f64>,
     /// Pages measured.
     pub pages: u64,
-    /// Mean time to encode the image of a page. `decode_ns` is the mean time to decode it.
+    /// The mean time to encode the image of a page.
     pub encode_ns: u64,
-    /// See `encode_ns`.
+    /// The mean time to decode the image of a page.
     pub decode_ns: u64,
 }
 
 impl Estimate {
-    /// Begins an estimate for a table with that definition; its name and compression do not matter.
+    /// Begins an estimate for a table with this definition; its name and compression do not matter.
     /// Returns `Limit` for a table that could not be created.
     pub(crate) fn new(core: &Arc<Core>, spec: &TableSpec) -> Result<Self> {
         let def = definition(core, spec)?;
@@ -103,7 +103,7 @@ impl Estimate {
         Ok(Self { core: Arc::clone(core), def, scales, indexes, values, row, rows: 0 })
     }
 
-    /// The number of runs wanted per index.
+    /// Returns the number of runs wanted per index.
     pub fn runs_wanted(&self) -> u32 {
         RUNS
     }
@@ -158,8 +158,8 @@ impl Estimate {
         index_of(&mut self.indexes, index_no)?.add(&mut self.scales, &stored_key, &stored)
     }
 
-    /// The size of the table in each format that it can have, the least dense first. `rows`: the
-    /// number of its rows. Returns `Limit` if there is no memory to try dictionaries.
+    /// Returns the size of the table in each format that it can have, the least dense first.
+    /// `rows`: the number of its rows. Returns `Limit` if there is no memory to try dictionaries.
     pub fn weigh(&mut self, rows: u64) -> Result<Vec<Weight>> {
         let Self { scales, indexes, .. } = self;
         indexes.iter_mut().for_each(|index| index.finish(scales));

@@ -3,7 +3,7 @@
 //! Invariants
 //!   I1  Only full leaf pages of a run are measured. The rest of a run is measured if there is no
 //!       full page, or if the run has reached the end of the index. Rows that were not measured
-//!       count like those that were.
+//!       are assumed to be like those that were.
 
 use super::dictionary_saving::{Beside, Sample, Share};
 use super::scales::{Scales, TREE};
@@ -79,8 +79,8 @@ pub(super) struct Total {
 }
 
 impl IndexSample {
-    /// A sample of an index with leaf pages of that size, keys of at most `key_bytes_max`, and rows
-    /// of that row-format version.
+    /// Creates a sample of an index with leaf pages of this size, keys of at most `key_bytes_max`,
+    /// and rows of that row-format version.
     pub(super) fn new(page_bytes: usize, key_bytes_max: usize, row_format: RowFormatVersion) -> Self {
         Self {
             page: PageBuf::new(page_bytes),
@@ -97,7 +97,7 @@ impl IndexSample {
         }
     }
 
-    /// The sample that keeps measured pages of large values.
+    /// Returns the sample that keeps measured pages of large values.
     pub(super) fn sample(&mut self) -> &mut Sample {
         &mut self.sample
     }
@@ -221,17 +221,17 @@ impl IndexSample {
         }
     }
 
-    /// Rows of the whole index, if the sample covers it.
+    /// Returns the number of rows of the whole index, if the sample covers it.
     pub(super) fn counted(&self) -> Option<u64> {
         self.counted
     }
 
-    /// Rows of all runs.
+    /// Returns the number of rows in all runs.
     pub(super) fn sampled_rows(&self) -> u64 {
         self.ended.iter().map(|run| run.rows as u64).sum()
     }
 
-    /// The size of an index of `rows` rows with compression `no`.
+    /// Returns the size of an index of `rows` rows with compression `no`.
     pub(super) fn total(&mut self, scales: &mut Scales, no: usize, rows: u64) -> Result<Total> {
         let beside = match self.counted {
             Some(_) => Beside::NONE,
@@ -257,15 +257,15 @@ impl IndexSample {
         Ok(Total::sum([of_rows, sure, of_leaves, of_large].into_iter()))
     }
 
-    /// The number of pages of rows and their large values in an index of `rows` rows.
+    /// Returns the number of pages of rows and their large values in an index of `rows` rows.
     fn pages(&self, rows: u64) -> f64 {
         let leaves = self.leaf_pages / self.leaf_rows.max(1) as f64;
         let large = self.large_pages as f64 / self.sampled_rows().max(1) as f64;
         (leaves + large) * rows as f64
     }
 
-    /// The size of the pages above the leaf pages of the sample. It is slightly too large, because
-    /// these leaf pages are far apart.
+    /// Returns the size of the pages above the leaf pages of the sample. It is slightly too large,
+    /// because these leaf pages are far apart.
     fn inner_bytes(&mut self, scales: &mut Scales, no: usize) -> f64 {
         self.fences.sort_unstable();
         self.fences.dedup();
@@ -298,8 +298,8 @@ fn check_limit(what: &'static str, actual: usize, limit: usize) -> Result<()> {
     Ok(())
 }
 
-/// Bytes per row, from the rows and bytes of runs: the mean of their means. A run has more rows if
-/// its rows are short, so the quotient of the sums would favour short rows.
+/// Returns the bytes per row, from the rows and bytes of runs: the mean of their means. A run has
+/// more rows if its rows are short, so the quotient of the sums would favour short rows.
 fn mean(runs: &[(f64, f64)]) -> Total {
     let means: Vec<_> = runs.iter().map(|(rows, bytes)| bytes / rows).collect();
     let count = means.len() as f64;
@@ -319,7 +319,7 @@ impl Total {
         }
     }
 
-    /// The sum of several indexes, sampled independently.
+    /// Returns the sum of several indexes, sampled independently.
     pub(super) fn sum(totals: impl Iterator<Item = Total>) -> Self {
         let none = Total { bytes: 0.0, variance: Some(0.0) };
         totals.fold(none, |sum, total| Total {
@@ -328,7 +328,7 @@ impl Total {
         })
     }
 
-    /// The standard error, as a fraction of the bytes.
+    /// Returns the standard error, as a fraction of the bytes.
     pub(super) fn relative_error(&self) -> Option<f64> {
         self.variance.map(|variance| if self.bytes > 0.0 { variance.sqrt() / self.bytes } else { 0.0 })
     }

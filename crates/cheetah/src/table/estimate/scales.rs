@@ -46,12 +46,12 @@ impl Scales {
         Self { clock, page_bytes, densities, times, pages: 0, workspace, image, content, decoded }
     }
 
-    /// Bytes of the smallest page class of the database.
+    /// Returns the bytes of the smallest page class of the database.
     pub(super) fn page_bytes(&self) -> u32 {
         self.page_bytes
     }
 
-    /// The compression with index `no`.
+    /// Returns the compression with index `no`.
     pub(super) fn density(&self, no: usize) -> Compression {
         self.densities[no]
     }
@@ -61,12 +61,12 @@ impl Scales {
         Primer::suits(self.densities[no])
     }
 
-    /// Bytes of an image of `content` with compression `no` and that dictionary.
+    /// Returns the bytes of an image of `content` with compression `no` and this dictionary.
     pub(super) fn bytes_beside(&mut self, content: &[u8], no: usize, dictionary: Option<&Primer>) -> usize {
         self.workspace.image_bytes(content, self.densities[no], dictionary)
     }
 
-    /// The number of compressions.
+    /// Returns the number of compressions.
     pub(super) fn count(&self) -> usize {
         self.densities.len()
     }
@@ -105,7 +105,7 @@ impl Scales {
         self.content = page;
     }
 
-    /// Bytes of the image of a page with one compression.
+    /// Returns the bytes of the image of a page with one compression.
     pub(super) fn image_bytes(&mut self, page: &[u8], row_format: &RowFormatVersion, no: usize) -> usize {
         let how = Encoding {
             row_format,
@@ -129,7 +129,7 @@ impl Scales {
         self.image.len()
     }
 
-    /// The number of pages measured, and the mean times to encode and to decode one.
+    /// Returns the number of pages measured, and the mean times to encode and to decode one.
     pub(super) fn times(&self, no: usize) -> (u64, u64, u64) {
         let Times { encode_ns, decode_ns } = self.times[no];
         let pages = self.pages.max(1);

@@ -31,8 +31,8 @@ pub(in crate::table) fn take_over(core: &Core, slot: &Slot) -> Result<(Listed, V
     Ok((listed, locks.into_iter().map(|lock| lock.0).collect()))
 }
 
-/// The transaction's change in the number of rows of each table that it changed. Computed from the
-/// undo records, because no epoch holds it.
+/// Returns the transaction's change in the number of rows of each table that it changed. Computed
+/// from the undo records, because no epoch holds it.
 fn rows_changed(core: &Core, slot: &Slot) -> Result<BTreeMap<TableId, i64>> {
     let state = *slot.state();
     let (mut at, mut undo_no) = (state.head, state.undo_no);

@@ -60,7 +60,7 @@ pub(crate) fn is_unchanged(core: &Core, slot: &Slot) -> bool {
     !has_records && state.xid.is_none() && !is_load
 }
 
-/// Returns whether, in addition, the log has no record of the transaction.
+/// Returns whether [`is_unchanged`] holds and the log has no record of the transaction.
 pub(crate) fn is_unlogged(core: &Core, slot: &Slot) -> bool {
     slot.state().first == UndoPtr(0) && is_unchanged(core, slot)
 }

@@ -35,15 +35,15 @@
 //!       in purge. A mark restored by a rollback is left to purge.
 //!   I2  Nothing of this is durable or logged. Purge visits all the undo records again, removes the
 //!       remaining records, and frees the large values. No reader reaches these values meanwhile,
-//!       as only undo records of the row lead to them. Redo may find a mark where the first run
-//!       found no record, or the reverse, as is always possible with purge: a change to a key
+//!       because only undo records of the row lead to them. Redo may find a mark where the first
+//!       run found no record, or the reverse, as is always possible with purge: a change to a key
 //!       without a row accepts both.
 //!   I3  Each record is visited once, and once more when a snapshot that kept records and was not
 //!       the oldest is closed: from the first to the last mark that it kept. Each first visit pays
 //!       for one repeated visit, so the total cost is at most twice one pass over the log, however
 //!       snapshots open and close.
-//!   I4  It waits for no thread. A row that a thread works on is visited again later, as if a
-//!       snapshot had kept it. Purge takes precedence.
+//!   I4  It never waits for another thread. A row that a thread works on is visited again later, as
+//!       if a snapshot had kept it. Purge takes precedence.
 //!   I5  Each step reads the stamps of the snapshots under the lock of purge, so purge has not
 //!       passed any undo record that the step follows. Snapshots closed meanwhile count as live.
 //! Locks     the locks of purge.
@@ -259,8 +259,8 @@ struct Spot<'a> {
 type Older = (bool, Version);
 
 impl Spot<'_> {
-    /// The content of the key before an operation; `None` if no undo record describes any. Returns
-    /// `Corruption` if the operation did not change this key.
+    /// Returns the content of the key before an operation; `None` if no undo record describes any.
+    /// Returns `Corruption` if the operation did not change this key.
     fn before(&self, at: UndoPtr, row: &UndoRow<'_>) -> Result<Option<Older>> {
         let new_key = if row.new_key.is_empty() { row.old_key } else { row.new_key };
         let was_here = row.op != RowOp::Insert && row.old_key == self.row_key;
@@ -314,17 +314,17 @@ impl Sight {
         });
     }
 
-    /// The stamp of the oldest snapshot.
+    /// Returns the stamp of the oldest snapshot.
     fn oldest(&self) -> u64 {
         self.live.first().copied().unwrap_or(u64::MAX)
     }
 
-    /// The number of transaction ends between the oldest snapshot and the newest.
+    /// Returns the number of transaction ends between the oldest snapshot and the newest.
     fn lag(&self) -> u64 {
         self.live.last().map_or(0, |last| last - self.oldest())
     }
 
-    /// The first live snapshot that sees what was committed with `stamp`.
+    /// Returns the first live snapshot that sees the commit with `stamp`.
     fn first_that_sees(&self, stamp: u64) -> usize {
         self.live.partition_point(|&live| live < stamp)
     }
@@ -348,8 +348,9 @@ impl Sight {
         }
     }
 
-    /// Numbers of the indexes in which the operation delete-marked a record that no snapshot sees.
-    /// Includes the clustered index only if the entries of all secondary indexes are included.
+    /// Returns the numbers of the indexes in which the operation delete-marked a record that no
+    /// snapshot sees. Includes the clustered index only if the entries of all secondary indexes are
+    /// included.
     fn unseen_indexes(
         &mut self,
         core: &Core,

@@ -10,7 +10,7 @@ pub(super) struct IntervalGc {
     pub(super) ahead: UndoPosition,
     /// The position of the repeated pass, and its end.
     pub(super) again: Option<(UndoPosition, UndoPtr)>,
-    /// Records visited for the first time that have not yet paid for a repeated visit (I3).
+    /// The number of first visits that have not yet paid for a repeated visit (I3).
     pub(super) paid: u64,
     pub(super) rests_until_ns: u64,
     pub(super) sight: Sight,
@@ -58,7 +58,8 @@ pub(super) struct Sight {
     pub(super) live: Vec<u64>,
     /// Marks with larger stamps stay: they are not published, or a reader watches for changes.
     pub(super) up_to: u64,
-    /// Ranges in which snapshots other than the oldest have kept records; by the snapshots' stamps.
+    /// Ranges in which snapshots other than the oldest have kept records, with the stamps of these
+    /// snapshots.
     pub(super) kept: Vec<(u64, Stretch)>,
     /// The range to visit again (I3), and the range to visit again once a new record was visited
     /// (I4).

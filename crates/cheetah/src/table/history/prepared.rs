@@ -76,7 +76,7 @@ pub(crate) fn recover(core: &Core, slot: &Arc<Slot>) -> Result<()> {
     Ok(())
 }
 
-/// Commits the listed transaction with that XID. Returns `UnknownXid` if there is none. On return,
+/// Commits the listed transaction with this XID. Returns `UnknownXid` if there is none. On return,
 /// the commit is as durable as the flush mode requires.
 pub(crate) fn commit(core: &Core, xid: &Xid) -> Result<()> {
     let mut waiting = core.prepared.take(xid)?;
@@ -93,9 +93,10 @@ pub(crate) fn commit(core: &Core, xid: &Xid) -> Result<()> {
     }
 }
 
-/// Rolls back the listed transaction with that XID, in the background if the rollback is long.
+/// Rolls back the listed transaction with this XID, in the background if the rollback is long.
 /// Returns `UnknownXid` as for [`commit`], or `RollbackUnfinished` if the rollback met an error and
-/// continues in the background. The transaction keeps its locks until its end.
+/// continues in the background. The ranges that it has locked are released at once; it keeps its
+/// other locks until its end.
 pub(crate) fn roll_back(core: &Core, xid: &Xid) -> Result<()> {
     let Waiting { slot, listed, .. } = core.prepared.take(xid)?;
     listed.set_phase(Phase::RollingBack);

@@ -45,18 +45,18 @@ impl Prepared {
         self.list.lock().push(Waiting { xid, slot, listed, tables, changed, is_told: true });
     }
 
-    /// The XIDs of the transactions.
+    /// Returns the XIDs of the transactions.
     pub(crate) fn xids(&self) -> Vec<Xid> {
         self.list.lock().iter().map(|waiting| waiting.xid).collect()
     }
 
-    /// The XIDs, and the tables that each transaction keeps locked.
+    /// Returns the XIDs, and the tables that each transaction keeps locked.
     pub(crate) fn locks(&self) -> Vec<(Xid, Vec<TableId>)> {
         self.list.lock().iter().map(|waiting| (waiting.xid, waiting.tables.clone())).collect()
     }
 
-    /// The XIDs of at most `count` transactions that were prepared before the last startup and have
-    /// not been reported yet.
+    /// Returns the XIDs of at most `count` transactions that were prepared before the last startup
+    /// and have not been reported yet.
     pub(crate) fn tell(&self, count: usize) -> Vec<Xid> {
         let mut list = self.list.lock();
         let untold = list.iter_mut().filter(|waiting| !waiting.is_told).take(count);

@@ -9,16 +9,17 @@
 //!   I1  The removals of a purge step and the record of its progress change in one
 //!       mini-transaction, and the progress is part of the epoch state. So large values are freed
 //!       exactly once, whatever crashes happen (C4). Removing a record again does nothing.
-//!   I2  One thread at a time purges, here or between snapshots. A thread that finds another one
-//!       purging returns.
+//!   I2  Only one thread at a time purges, here or in interval garbage collection. A thread that
+//!       finds another thread purging returns.
 //!   I3  Undo records of a dropped or quarantined table are skipped: its trees are freed as a
 //!       whole.
 //!   I4  Damage found at startup, or in transactions that ended before it, quarantines the table.
 //!       After any other error purge stays where it is, and retries later or at the next startup.
 //!   I5  A record is removed only while it is marked by the transaction being purged, or by one
-//!       that every snapshot sees (C10). [`Purge::horizon`] is set first; it tells a transaction
-//!       that might restore the mark that purge will not return for it.
-//!   I6  Purge waits for no thread: it retries later a row that a thread works on.
+//!       that every snapshot sees (C10). [`Purge::horizon`] is set first. It shows to a transaction
+//!       which might restore the mark that purge will not return for it.
+//!   I6  Purge never waits for another thread: if a thread works on a row, purge retries the row
+//!       later.
 //! Locks     `buffers`, over I/O; a row's purge latch, exclusively, over the mini-transaction; the
 //!           locks of the undo log, briefly.
 
@@ -80,8 +81,8 @@ impl Purge {
             return Ok(false);
         }
         let horizon = core.transactions.versions.horizon();
-        // A slot may briefly show a stamp that its snapshot then does not take: purge never moves
-        // its horizon back for that.
+        // A slot may briefly show a stamp that its snapshot then does not take: purge does not move
+        // its horizon back in that case.
         self.horizon.fetch_max(horizon, Release);
         core.forget_old_versions();
         core.catalog.forget_replaced(horizon);
@@ -283,7 +284,7 @@ fn merge_small_leaves(core: &Core, writer: &mut Writer) -> bool {
     true
 }
 
-/// The position after the record of `head`.
+/// Returns the position after the record of `head`.
 fn before(at: PurgeState, head: &UndoHead) -> PurgeState {
     PurgeState { head: head.prev, undo_no: at.undo_no - 1, freed_pages: 0, ..at }
 }

@@ -21,7 +21,7 @@ pub(crate) struct Purge {
 
 #[derive(Default, Debug)]
 pub(super) struct Buffers {
-    /// The undo record being looked at.
+    /// The undo record being visited.
     pub(super) record: Vec<u8>,
     pub(super) writer: Writer,
     pub(super) between: IntervalGc,

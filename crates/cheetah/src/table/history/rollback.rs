@@ -9,11 +9,11 @@
 //!   I2  ABORT is logged after the last UNDO.
 //!   I3  Undo records of a dropped or quarantined table are skipped: its trees are freed as a
 //!       whole.
-//!   I4  Damage found at startup, or in transactions left over from it, quarantines the table.
+//!   I4  Damage found at startup, or in transactions left over from startup, quarantines the table.
 //!       Otherwise the transaction keeps its locks, for another attempt ([`super::unfinished`]) or
 //!       the next startup.
 //!   I5  When the whole transaction is rolled back, its rows become free. When only some changes
-//!       are rolled back, a row stays locked, by a lock instead of the version that locked it
+//!       are rolled back, a row stays locked, through a lock instead of the version that locked it
 //!       before. A row removed by the rollback is free. So is a removed entry: other transactions
 //!       that found it had entered a lock for its version.
 //!   I6  Merging pages afterwards is not part of the rollback: if a merge fails, the record is
@@ -48,7 +48,7 @@ enum Rows<'a> {
 }
 
 /// Rolls back all changes of the transaction after its undo record number `undo_no`. The
-/// transaction has the tables in `whole` locked exclusively. Returns `LockTableFull` if there is no
+/// transaction has locked the tables in `whole` exclusively. Returns `LockTableFull` if there is no
 /// room for the locks of the rows (I5): then the whole transaction must be rolled back. To be
 /// called by the transaction's own thread.
 pub(crate) fn roll_back_to(

@@ -7,7 +7,7 @@
 //!       see its changes, as before. Tables that it has locked for changes stay locked. Of its
 //!       exclusive table locks, it keeps only those on tables that a load is about to replace.
 //!   I2  One thread at a time works on the rollbacks. A rollback that fails is retried after a
-//!       delay, and the others go on.
+//!       delay, and the other rollbacks continue.
 //!   I3  Each rollback is also in the list of active transactions, so every epoch has it. If the
 //!       database is closed or crashes, the next startup finishes the remaining rollbacks.
 //! Locks     `writer`, over I/O; the list, briefly.
@@ -28,7 +28,7 @@ const RECORDS_PER_STEP: usize = 256;
 /// Maximum number of undo records for which a thread waits for the rollback of a killed statement
 /// or of a disconnected client: about a hundredth of a second.
 const RECORDS_WAITED_FOR: u64 = 1000;
-/// Steps that closing a database waits for; the next startup continues.
+/// The number of steps that closing a database waits for; the next startup does the rest.
 const STEPS_AT_CLOSE: usize = 512;
 
 impl Unfinished {
@@ -112,7 +112,7 @@ fn release_whole_tables(core: &Core, slot: &Slot, listed: &Listed) {
     core.locks.release_whole_tables(listed.owner(), &shadow::targets_of(core, slot.txn()));
 }
 
-/// Continues one rollback. Returns whether it is finished.
+/// Continues one rollback. Returns whether the rollback is finished.
 fn go_on(core: &Core, rest: &Rest, writer: &mut Writer) -> Result<bool> {
     let finished = rollback::roll_back_some(core, &rest.slot, writer, RECORDS_PER_STEP);
     writer.release();
@@ -125,7 +125,7 @@ fn go_on(core: &Core, rest: &Rest, writer: &mut Writer) -> Result<bool> {
     finished
 }
 
-/// The error for a transaction whose rollback met `error`.
+/// Returns the error for a transaction whose rollback met `error`.
 pub(crate) fn unfinished_error(txn: TxnId, error: Error) -> Error {
     match error {
         Error::Fatal(_) | Error::RollbackUnfinished { .. } => error,

@@ -47,12 +47,12 @@ impl Rest {
 }
 
 impl Unfinished {
-    /// The number of unfinished rollbacks.
+    /// Returns the number of unfinished rollbacks.
     pub(crate) fn rollbacks_count(&self) -> usize {
         self.list.lock().len()
     }
 
-    /// The rollback of one of `owners` that met an error, and that error.
+    /// Returns a rollback of one of `owners` that met an error, and this error.
     pub(crate) fn failed_among(&self, owners: &[Owner]) -> Option<(TxnId, String)> {
         let list = self.list.lock();
         list.iter().filter(|rest| owners.contains(&rest.listed.owner())).find_map(|rest| {

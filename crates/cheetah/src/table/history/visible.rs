@@ -37,7 +37,7 @@
 //!   I2  Pointers lead only to older records, so each walk ends. Every record must be about this
 //!       transaction, table and key.
 //!   I3  A row whose key changes is deleted at one key and inserted at another. Each key has its
-//!       own chain, as an entry's key contains the clustered key.
+//!       own chain, because an entry's key contains the clustered key.
 
 use crate::base::{page_work, reach, sound, Error, Result, TxnId, UndoPtr};
 use crate::format::log_record::RowOp;
@@ -217,7 +217,7 @@ impl View<'_> {
         }
     }
 
-    /// The content of `key` before an operation, and whether it was live.
+    /// Returns the content of `key` before an operation, and whether it was live.
     fn before<'r>(self, key: &[u8], at: UndoPtr, row: &UndoRow<'r>) -> Result<Option<(bool, Before<'r>)>> {
         if row.table != self.table.id() {
             return Err(not_of(at, "it is about another table"));
@@ -231,7 +231,7 @@ impl View<'_> {
         Err(not_of(at, "it is about another row"))
     }
 
-    /// The version, unless the snapshot sees it.
+    /// Returns the version, unless the snapshot sees it.
     fn unseen(self, version: Option<(TxnId, UndoPtr)>) -> Option<(TxnId, UndoPtr)> {
         version.filter(|(txn, _)| !self.reader.sees(*txn, self.own))
     }

@@ -67,12 +67,12 @@ impl Building {
         Ok(Self { table, clustered, entries, lent, rows: 0, values: Vec::new(), row: Vec::new() })
     }
 
-    /// The new table.
+    /// Returns the new table.
     pub(super) fn table(&self) -> Arc<Table> {
         Arc::clone(&self.table)
     }
 
-    /// The number of rows added.
+    /// Returns the number of rows added.
     pub(super) fn rows(&self) -> u64 {
         self.rows
     }

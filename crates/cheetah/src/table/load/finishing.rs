@@ -95,7 +95,7 @@ pub(crate) struct IndexBuilds {
 }
 
 impl IndexBuilds {
-    /// Prepares to build the first of `indexes` of `table`: as many as there is memory for, at
+    /// Prepares to build the first indexes in `indexes`: as many as fit in memory, but at
     /// least one. Their trees are empty.
     pub(crate) fn new(core: &Core, table: &Arc<Table>, indexes: &[usize]) -> Result<Self> {
         let shares = (1..=indexes.len()).rev().find_map(|count| core.sorting.memory().join(count));
@@ -106,7 +106,7 @@ impl IndexBuilds {
         Ok(Self { table: Arc::clone(table), sorters, entries: 0 })
     }
 
-    /// The number of indexes.
+    /// Returns the number of indexes.
     pub(crate) fn len(&self) -> usize {
         self.sorters.len()
     }

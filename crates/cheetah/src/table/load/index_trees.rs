@@ -63,7 +63,7 @@ pub(in crate::table) fn build_indexes(
             *shared.helpers.lock() += 1;
             let thread = std::thread::Builder::new().name("cheetah-build".into());
             let helper = Helper(&shared);
-            // If it cannot be started, the other threads do its work.
+            // If the thread cannot be started, the other threads do its work.
             let _ = thread.spawn_scoped(scope, move || helper.help());
         }
         shared.work(watch);
@@ -132,7 +132,7 @@ impl Shared<'_> {
         refused: &mut Option<Refused>,
         watch: &Watch<'_>,
     ) -> Result<()> {
-        // The progress of this index that is already counted.
+        // The progress of this index that was already counted.
         let told = AtomicU64::new(0);
         let watch = |seen: u64, _| {
             self.done.fetch_add(seen - told.swap(seen, Relaxed), Relaxed);

@@ -6,7 +6,8 @@ use crate::sort::Share;
 use crate::table::definitions::spec::{NewRow, SecondaryEntry};
 use std::ops::Range;
 
-/// Maximum bytes of buffered rows; less if this exceeds the given fraction of the sort memory.
+/// The maximum bytes of buffered rows are this number, or the sort memory divided by `KEPT_PART` if
+/// that is less.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 const KEPT_PART: usize = 4;
 
@@ -21,7 +22,7 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// An empty buffer. `memory_bytes` is the sort memory of all loads together.
+    /// Creates an empty buffer. `memory_bytes` is the sort memory of all loads together.
     pub(super) fn new(memory_bytes: usize, share: Share) -> Self {
         let bytes_max = KEPT_BYTES_MAX.min(memory_bytes / KEPT_PART);
         let bytes = Vec::with_capacity(share.bytes());

@@ -71,7 +71,7 @@ struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// `watch` is called with the number of records read, and 0.
+    /// Reads the records of `merge`. `watch` is called with the number of records read, and 0.
     fn new(core: &'a Core, merge: Merge, watch: &'a Watch<'a>) -> Self {
         Self { core, merge, watch, seen: 0 }
     }
@@ -89,7 +89,7 @@ impl<'a> Records<'a> {
         self.merge.advance()
     }
 
-    /// The key and the value.
+    /// Returns the key and the value.
     fn record(&self) -> (&[u8], &[u8]) {
         self.merge.record()
     }
@@ -130,8 +130,8 @@ enum Stage {
 }
 
 impl Load {
-    /// A load of an untouched table. A modest load leaves half of the sorters to statements that
-    /// cannot do without them.
+    /// Creates a load of an untouched table. A modest load leaves half of the sorters to statements
+    /// that cannot do without them.
     pub(crate) fn new(table: &Arc<Table>, is_modest: bool) -> Self {
         let into = Arc::clone(table);
         Self { table: Arc::clone(table), into, is_modest, stage: Stage::New, refused: None }
@@ -144,12 +144,12 @@ impl Load {
         }
     }
 
-    /// The table as it was before the load.
+    /// Returns the table as it was before the load.
     pub(crate) fn table(&self) -> &Arc<Table> {
         &self.table
     }
 
-    /// The row that was refused because of a unique key.
+    /// Returns the row that was refused because of a unique key.
     pub(crate) fn refused(&self) -> Option<&Refused> {
         self.refused.as_ref()
     }
@@ -207,7 +207,7 @@ impl Load {
     }
 
     /// Creates the trees and adds the buffered rows to them. Returns `false` if there is no memory
-    /// for that number of sorters, or no table to build.
+    /// for one sorter per index, or no table to build.
     fn begin_building(&mut self, core: &Core, begin: Begin<'_>) -> Result<bool> {
         let Self { table, into, is_modest, stage, refused } = self;
         let Stage::Keeps(kept) = stage else { return Ok(false) };
@@ -222,10 +222,10 @@ impl Load {
     }
 
     /// Ends the load. Returns `None` if nothing was built and the buffered rows must still be
-    /// inserted; otherwise the table from now on, which is durable: earlier handles are invalid.
-    /// After an error the table is empty, or can only be dropped, emptied or renamed. `watch` is
-    /// called regularly with the number of finished records and their total, and returns whether to
-    /// stop.
+    /// inserted; otherwise the table to use from now on, which is durable. Earlier handles are
+    /// invalid. After an error the table is empty, or can only be dropped, emptied or renamed.
+    /// `watch` is called regularly with the number of finished records and their total, and returns
+    /// whether to stop.
     pub(crate) fn finish(&mut self, core: &Core, watch: &Watch<'_>) -> Result<Option<Arc<Table>>> {
         let building = match std::mem::replace(&mut self.stage, Stage::Ended) {
             Stage::Builds(building) => *building,

@@ -68,7 +68,7 @@ pub(crate) enum Found {
 }
 
 impl Found {
-    /// The record, if one was found.
+    /// Returns the record, if one was found.
     pub(crate) fn record(&self) -> Option<&FoundRecord> {
         match self {
             Found::Record(record) => Some(record),
@@ -223,22 +223,22 @@ impl Change {
         Ok(())
     }
 
-    /// The bytes of a range.
+    /// Returns the bytes of a range.
     pub(crate) fn get(&self, span: BufferRange) -> &[u8] {
         span.of(&self.bytes)
     }
 
-    /// The payload of a record found before the change.
+    /// Returns the payload of a record found before the change.
     pub(crate) fn held(&self, held: &FoundRecord) -> &[u8] {
         held.payload.of(&self.before)
     }
 
-    /// A record found before the change, in the form of an undo record.
+    /// Returns a record found before the change, in the form of an undo record.
     pub(crate) fn before_of(&self, held: &FoundRecord) -> Before<'_> {
         Before { version: held.version, payload: self.held(held) }
     }
 
-    /// Total bytes of keys, rows and payloads.
+    /// Returns the total bytes of keys, rows and payloads.
     pub(crate) fn bytes_len(&self) -> usize {
         self.bytes.len() + self.before.len()
     }
@@ -323,7 +323,7 @@ impl Change {
         BufferRange { at, len: self.bytes.len() - at }
     }
 
-    /// The caller's part of a stored key; empty if there is no key.
+    /// Returns the caller's part of a stored key; empty if there is no key.
     pub(crate) fn caller_key(&self, key: Option<(BufferRange, usize)>) -> &[u8] {
         key.and_then(|(span, len)| self.get(span).get(..len)).unwrap_or_default()
     }
@@ -351,14 +351,14 @@ impl Change {
         self.steps.is_empty()
     }
 
-    /// The number of planned steps.
+    /// Returns the number of planned steps.
     pub(crate) fn steps_count(&self) -> usize {
         self.steps.len()
     }
 
-    /// The entries whose locks are released when the planned steps undo an operation, each with its
-    /// index number: new entries that `own` had not delete-marked before, or all entries if `all`
-    /// is set.
+    /// Returns the entries whose locks are released when the planned steps undo an operation, each
+    /// with its index number: new entries that `own` had not delete-marked before, or all entries
+    /// if `all` is set.
     pub(in crate::table) fn freed_entries(
         &self,
         own: TxnId,
@@ -373,7 +373,7 @@ impl Change {
         freed.map(|step| (step.index_no, self.get(step.key)))
     }
 
-    /// Rows added less rows deleted.
+    /// Returns the rows added less the rows deleted.
     pub(crate) fn rows(&self) -> i64 {
         self.rows
     }
@@ -382,7 +382,7 @@ impl Change {
         self.steps.push(Step { index_no, side, key, work });
     }
 
-    /// The record that a step leaves at its key, with the widest version that it can get.
+    /// Returns the record that a step leaves at its key, with the widest version that it can get.
     fn record_of(&self, step: &Step) -> Option<RecordRef<'_>> {
         let payload = match step.work {
             Work::Insert(payload) | Work::Put(payload) | Work::Replace { payload, .. } => payload,
@@ -399,7 +399,7 @@ impl Change {
     }
 }
 
-/// The change in the number of rows.
+/// Returns the change in the number of rows.
 pub(crate) fn rows_of(op: RowOp) -> i64 {
     match op {
         RowOp::Insert => 1,
@@ -454,7 +454,7 @@ impl Paths {
         }
     }
 
-    /// The paths into tree `index_no` of `table`. Drops the paths of another table.
+    /// Returns the paths into tree `index_no` of `table`. Drops the paths of any other table.
     pub(crate) fn of(&mut self, table: &Table, index_no: usize) -> Result<&mut TreePaths> {
         if self.table != (table.id(), table.def().changes) {
             let paths = |tree: &Arc<Tree>| TreePaths {
@@ -509,15 +509,16 @@ pub(crate) fn prepare(table: &Table, change: &Change, paths: &mut Paths) -> Resu
     })
 }
 
-/// Pages that [`apply`] may need in addition to the pinned ones: for splits from the leaf up to the
-/// root. A change that is to be pending for its leaf needs no page.
+/// Returns the number of pages that [`apply`] may need in addition to the pinned ones: for splits
+/// from the leaf up to the root. A change that is to be pending for its leaf needs no page.
 pub(crate) fn pages_needed(table: &Table, change: &Change, paths: &mut Paths) -> Result<usize> {
     let mut pages = 0;
     for step in &change.steps {
         let has_leaf = paths.of(table, step.index_no)?.side(step.side).has_leaf();
         pages += if has_leaf { PAGES_PER_LEAF } else { 0 };
     }
-    // Of two steps in one tree, one only marks or removes a record and hardly ever splits a leaf.
+    // If there are two steps in one tree, one of them only marks or removes a record, and hardly
+    // ever splits a leaf.
     Ok(pages.min(PAGES_PER_LEAF * (change.entries.len() + 1)))
 }
 
@@ -626,8 +627,8 @@ fn apply_step(
             let record = RecordRef { flags, version, payload: change.payload(payload) };
             match tree.replace(mtr, path, key, record)? {
                 Changed::Absent if step.index_no > 0 => {
-                    // The entry was changed without a lookup, as one that every snapshot sees, and
-                    // is missing.
+                    // The entry was changed without a lookup, on the assumption that every snapshot
+                    // sees it, and is missing.
                     tree.leaves().note_missing(tree.def().id);
                     if marked && matches!(stamp, Stamp::Own) {
                         return Ok(());

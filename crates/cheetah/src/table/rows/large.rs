@@ -30,17 +30,18 @@ use crate::table::shared::parts::Core;
 use crate::table::shared::room::Need;
 use crate::txn::{start_record, Slot};
 
-/// Full pages written by one step: bounds the time of a mini-transaction and the length of a log
-/// record.
+/// The number of full pages that one step writes. It bounds the time of a mini-transaction and the
+/// length of a log record.
 const PAGES_PER_STEP: usize = 4;
 
-/// Base pages that one step may allocate, including index pages and undo pages.
+/// The number of base pages that one step may allocate, including index pages and undo pages.
 pub(crate) const PAGES_NEEDED_PER_STEP: usize = 4 * PAGES_PER_STEP + 4;
 
-/// Pages freed in one mini-transaction: bounds how long an epoch switch waits.
+/// The number of pages freed in one mini-transaction. It bounds the time that an epoch switch
+/// waits.
 pub(crate) const FREED_PER_STEP: usize = 64;
 
-/// Bytes of a page number in an index page.
+/// The size in bytes of a page number in an index page.
 const PAGE_NUMBER_BYTES: usize = 5;
 
 /// A locator that needs more levels of index pages is damaged: three levels reach 10^16 bytes.
@@ -74,9 +75,9 @@ pub(crate) fn write_value(
     Ok(())
 }
 
-/// Bytes of a value per step: at most a quarter of the shortest log file. A record longer than a
-/// log file would need a longer file, which is not preallocated: on a full disk, the log would fail
-/// in the middle of a mini-transaction.
+/// Returns the bytes of a value that one step writes: at most a quarter of the shortest log file. A
+/// record longer than a log file would need a longer file, which is not preallocated: on a full
+/// disk, the log would fail in the middle of a mini-transaction.
 fn step_bytes(core: &Core) -> usize {
     let page_bytes = page_capacity(&core.pool, PageClass::Large);
     let file_bytes = core.config.log_file_bytes.min(core.config.log_file_bytes_min);
@@ -212,7 +213,7 @@ fn index_fanout(pool: &Pool) -> usize {
     page_capacity(pool, PageClass::Large) / PAGE_NUMBER_BYTES
 }
 
-/// Levels of index pages over a value of that length.
+/// Returns the number of levels of index pages over a value of this length.
 fn index_levels(pool: &Pool, total_bytes: u64) -> usize {
     let mut pages = total_bytes.div_ceil(page_capacity(pool, PageClass::Large) as u64);
     let mut levels = 0;
@@ -243,7 +244,7 @@ pub(crate) fn read_value(pool: &Pool, owner: TreeId, locator: &[u8], value: &mut
     Ok(())
 }
 
-/// The pages of a value: data pages and index pages. Reads only the index pages.
+/// Returns the pages of a value: data pages and index pages. Reads only the index pages.
 pub(crate) fn pages_of(
     pool: &Pool,
     owner: TreeId,

@@ -5,9 +5,9 @@
 //!       only locks and possibly pins: [`Locker::lock_row`] releases the pins of its own path, and
 //!       a row operation keeps the pins of its other paths ([`super::operation`]).
 //!   I2  A record's version is checked under the latch of its leaf, together with the request for
-//!       its lock. So a writer that released its lock because it wrote a version is found by that
-//!       version. A version whose transaction has ended is committed, because rollback removes
-//!       versions from their records before the transaction ends.
+//!       its lock. So a request also finds a writer that released its lock because it wrote a
+//!       version: the version names the writer. A version whose transaction has ended is committed,
+//!       because rollback removes versions from their records before the transaction ends.
 //!   I3  A writer counts as ended once its stamp is published, not when its outcome is decided. So
 //!       a snapshot opened while holding the lock sees what that writer committed (M13). Between
 //!       the two moments, the caller checks the record again.
@@ -152,7 +152,7 @@ impl std::fmt::Debug for Locker {
 }
 
 impl Locker {
-    /// The locks of the owner of `entry`, whose own changes are those of `view`.
+    /// Creates the locks of the owner of `entry`, whose own changes are those of `view`.
     pub(crate) fn new(core: &Arc<Core>, view: &Arc<ReadView>, entry: Arc<Entry>) -> Self {
         Self {
             core: Arc::clone(core),
@@ -168,7 +168,7 @@ impl Locker {
         }
     }
 
-    /// The locks of another owner, with the same settings for waits.
+    /// Creates the locks of another owner, with the same settings for waits.
     pub(crate) fn successor(&self, view: &Arc<ReadView>, entry: Arc<Entry>) -> Self {
         let (interrupted, report) = (Arc::clone(&self.interrupted), self.report.clone());
         let lock_wait_ns = AtomicU64::new(self.lock_wait_ns.load(Relaxed));
@@ -177,12 +177,13 @@ impl Locker {
         Self { interrupted, report, lock_wait_ns, refuses_changed, ..Self::new(&self.core, view, entry) }
     }
 
-    /// The same, which calls `interrupted` while it waits.
+    /// Returns the same locks with the function `interrupted`, which is called during waits.
     pub(crate) fn interrupted_by(&self, interrupted: Interrupted) -> Self {
         Self { interrupted, ..self.successor(&self.view, Arc::clone(&self.entry)) }
     }
 
-    /// The same, which reports to `report` the sessions it waits for.
+    /// Returns the same locks with the function `report`, which receives the sessions that the
+    /// owner waits for.
     pub(crate) fn reported_to(&self, report: Report) -> Self {
         Self { report: Some(report), ..self.successor(&self.view, Arc::clone(&self.entry)) }
     }
@@ -192,7 +193,7 @@ impl Locker {
         self.lock_wait_ns.store(timeout_ns, Relaxed);
     }
 
-    /// The timeout of lock waits.
+    /// Returns the timeout of lock waits.
     pub(crate) fn wait_ns(&self) -> u64 {
         self.lock_wait_ns.load(Relaxed)
     }
@@ -246,7 +247,8 @@ impl Locker {
         }
     }
 
-    /// The writer of a record's version; under the latch of the record's leaf (I2).
+    /// Returns the writer of a record's version. Must be called under the latch of the record's
+    /// leaf (I2).
     pub(crate) fn writer_of(&self, version: Version) -> VersionWriter {
         let Some((txn, _)) = version else { return VersionWriter::Ended };
         if self.view.own_if(txn).is_some() {
@@ -353,7 +355,7 @@ impl Locker {
 
     /// Like [`ask_behind`](Self::ask_behind) for a row, which is always checked again. First
     /// releases the lock that the caller already has on the row: a rollback released the row and
-    /// has come to an older change of it.
+    /// has reached an older change of it.
     pub(crate) fn ask_behind_for_row(
         &self,
         holder: TxnId,
@@ -369,7 +371,8 @@ impl Locker {
         })
     }
 
-    /// Requests the lock of a row whose version is by `writer`; under the latch of its leaf (I2).
+    /// Requests the lock of a row whose version is by `writer`. Must be called under the latch of
+    /// its leaf (I2).
     fn ask_for_row(
         &self,
         (tree, key): (TreeId, &[u8]),
@@ -457,7 +460,7 @@ impl Locker {
         }
     }
 
-    /// The error of a transaction that timed out waiting for one of `blockers`.
+    /// Returns the error of a transaction that timed out waiting for one of `blockers`.
     pub(crate) fn timeout(&self, blockers: &[Owner]) -> Error {
         match self.core.unfinished.failed_among(blockers) {
             Some((txn, reason)) => Error::RollbackUnfinished { txn, reason },
@@ -484,7 +487,7 @@ impl Locker {
         self.acquire(Lock::Table(table, mode))
     }
 
-    /// Locks a table if that needs no wait. Returns whether it did.
+    /// Locks a table if that requires no wait. Returns whether it did.
     pub(crate) fn try_lock_table(&self, table: TableId, mode: TableMode) -> Result<bool> {
         Ok(matches!(self.ask(Lock::Table(table, mode), Patience::None)?, Asked::Held))
     }
@@ -571,7 +574,7 @@ impl Locker {
     }
 }
 
-/// Tells purge, through the snapshot, whether rows changed since the snapshot are refused.
+/// Informs purge, through the snapshot, whether rows changed since the snapshot are refused.
 fn tell_watching(view: &ReadView, refuses: bool) {
     view.reader().watch(sound!(refuses, "purge: forget who watches for changes"));
 }

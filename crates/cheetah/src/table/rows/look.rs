@@ -206,7 +206,7 @@ impl Writer {
 }
 
 impl Seen<'_> {
-    /// The expected old entry, if that is known without a lookup.
+    /// Returns the expected old entry, if it is known without a lookup.
     fn expect_of_old(&self, change: &Change) -> Option<Expect> {
         match self {
             Seen::All => None,

@@ -18,7 +18,7 @@ const UNDO_BYTES_MORE: usize = 96;
 
 impl Writer {
     /// Runs the mini-transaction in redo, for a transaction that commits: without an undo record,
-    /// as there are no readers.
+    /// because there are no readers.
     pub(in crate::table) fn execute_for_good(&mut self, on: Target<'_>) -> Result<()> {
         let Target { core, slot, table, .. } = on;
         reach::mark("row operation redone for good");

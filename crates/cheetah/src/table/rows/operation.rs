@@ -44,7 +44,8 @@ enum Attempt {
 }
 
 /// Maximum number of times that a row with the same unique key is found deleted. Other transactions
-/// can delete and insert it repeatedly, but if that does not end, the index is damaged.
+/// can delete and insert it repeatedly, but if that happens more often than this, the index is
+/// assumed to be damaged.
 const GONE_TIMES_MAX: u32 = 10_000;
 
 impl Writer {
@@ -88,8 +89,9 @@ impl Writer {
         done.map(drop)
     }
 
-    /// `key_locks` counts the lock requests for a new key at which no row exists. Returns how a
-    /// scan locked the old row, if the row was not locked again.
+    /// Attempts the operation until it is done. `key_locks` counts the lock requests for a new key
+    /// at which no row exists. Returns how a scan locked the old row, if the row was not locked
+    /// again.
     fn run_until_done(
         &mut self,
         on: Target<'_>,

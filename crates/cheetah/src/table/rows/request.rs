@@ -57,42 +57,42 @@ pub(crate) struct RowRequest<'a> {
 }
 
 impl<'a> RowRequest<'a> {
-    /// A request to insert `new`.
+    /// Returns a request to insert `new`.
     pub(crate) fn insert(new: &NewRow<'a>) -> Self {
         Self { op: RowOp::Insert, old_key: b"", new: Some(*new), old_entries: &[] }
     }
 
-    /// A request to change the row of `old_key`.
+    /// Returns a request to change the row of `old_key`.
     pub(crate) fn update(old_key: &'a [u8], new: &NewRow<'a>, old_entries: &'a [OldEntry<'a>]) -> Self {
         Self { op: RowOp::Update, old_key, new: Some(*new), old_entries }
     }
 
-    /// A request to delete the row of `old_key`.
+    /// Returns a request to delete the row of `old_key`.
     pub(crate) fn delete(old_key: &'a [u8], old_entries: &'a [OldEntry<'a>]) -> Self {
         Self { op: RowOp::Delete, old_key, new: None, old_entries }
     }
 
-    /// The key of the new row; empty for a delete.
+    /// Returns the key of the new row; empty for a delete.
     pub(in crate::table) fn new_key(&self) -> &'a [u8] {
         self.new.map_or(b"", |new| new.key)
     }
 
-    /// The key of the old row; none for an insert.
+    /// Returns the key of the old row; none for an insert.
     pub(in crate::table) fn gone_key(&self) -> Option<&'a [u8]> {
         (self.op != RowOp::Insert).then_some(self.old_key)
     }
 
-    /// The key of the new row, unless the old row has the same key.
+    /// Returns the key of the new row, unless the old row has the same key.
     pub(in crate::table) fn added_key(&self) -> Option<&'a [u8]> {
         self.new.map(|new| new.key).filter(|&key| self.gone_key() != Some(key))
     }
 
-    /// The entries of the new row.
+    /// Returns the entries of the new row.
     pub(in crate::table) fn new_entries(&self) -> &'a [SecondaryEntry<'a>] {
         self.new.map_or(&[], |new| new.secondary)
     }
 
-    /// The keys that the new row adds to unique indexes.
+    /// Returns the keys that the new row adds to unique indexes.
     pub(in crate::table) fn unique_keys(
         &self,
         table: &'a Table,

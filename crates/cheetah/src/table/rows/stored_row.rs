@@ -68,7 +68,8 @@ fn parse(
     reader.finish()
 }
 
-/// Bytes before the lengths of the values; the whole row if its row-format version is not known.
+/// Returns the number of bytes before the lengths of the values; the whole row if its row-format
+/// version is not known.
 fn head_bytes(row_format: &RowFormatVersion, row: &[u8]) -> usize {
     if row_format.is_opaque() {
         row.len()

@@ -107,7 +107,7 @@ impl Writer {
     }
 }
 
-/// The longest stored row of a table. Longer rows move values out.
+/// Returns the maximum length of a stored row of a table. Longer rows move values out.
 pub(in crate::table) fn row_bytes_max(table: &Table) -> usize {
     let tree = table.clustered();
     let mark = if table.has_older_formats() { FORMAT_MARK_BYTES } else { 0 };

@@ -41,7 +41,7 @@ pub(crate) struct Unclaimed {
 }
 
 impl Unclaimed {
-    /// Forgets all unclaimed values: a row operation claimed them, or they were rolled back.
+    /// Removes all unclaimed values: a row operation claimed them, or they were rolled back.
     pub(crate) fn clear(&mut self) {
         self.pages.clear();
         self.finished.clear();

@@ -18,8 +18,8 @@ pub(crate) struct ChangedTables {
 #[derive(Debug)]
 struct Changed {
     table: Arc<Table>,
-    /// Undo records of the transaction before its first change of the table; `None` if a rollback
-    /// to a savepoint does not undo that change.
+    /// The number of undo records of the transaction before its first change of the table; `None`
+    /// if a rollback to a savepoint does not undo that change.
     undo_no: Option<u64>,
     time: u64,
 }
@@ -46,17 +46,18 @@ impl ChangedTables {
         }
     }
 
-    /// To be called after a rollback to this undo record.
+    /// Forgets the changes that a rollback to this undo record undid. Must be called after the
+    /// rollback.
     pub(crate) fn forget_since(&mut self, undo_no: u64) {
         self.tables.retain(|changed| changed.undo_no.is_none_or(|before| before < undo_no));
     }
 
-    /// To be called after the transaction was rolled back.
+    /// Forgets all changes. Must be called after the transaction was rolled back.
     pub(crate) fn forget(&mut self) {
         self.tables.clear();
     }
 
-    /// To be called after the commit: sets the last change times of the tables.
+    /// Sets the last change times of the tables. Must be called after the commit.
     pub(crate) fn tell(&mut self) {
         for changed in self.tables.drain(..) {
             changed.table.newest().set_changed_at(changed.time);

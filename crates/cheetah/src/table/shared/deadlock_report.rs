@@ -41,7 +41,7 @@ impl Core {
         }
     }
 
-    /// The ID under which views list an owner's transaction.
+    /// Returns the ID under which views list an owner's transaction.
     pub(crate) fn number_of(&self, owner: Owner) -> u64 {
         let txn = self.transactions.roster.get(owner).and_then(|entry| entry.txn());
         txn.map_or(READERS_FROM | owner.0, |txn| txn.0)
@@ -82,7 +82,7 @@ impl Core {
         text + "\n"
     }
 
-    /// A lock with the names of table and index, and the values of keys.
+    /// Describes a lock with the names of table and index, and the values of keys.
     pub(crate) fn tell_lock(&self, on: &LockedOn, mode: TableMode) -> String {
         let place = match on {
             LockedOn::Table(table) => {

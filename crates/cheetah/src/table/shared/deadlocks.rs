@@ -1,8 +1,8 @@
 //! The report of the latest deadlock, written while its transactions still existed.
 //!
 //! The lock table keeps only which owner waited for which. Transaction IDs, connections and
-//! statements are gone when a user asks for the report. So the victim, which is the first to know,
-//! writes the report before it is rolled back: until then the other transactions still wait.
+//! statements no longer exist when a user requests the report. So the victim, which is the first to
+//! know, writes the report before it is rolled back: until then the other transactions still wait.
 //!
 //! Locks     the report, briefly; no other lock is taken while it is held.
 
@@ -23,7 +23,7 @@ pub(super) struct Report {
 }
 
 impl Deadlocks {
-    /// The latest report and its time.
+    /// Returns the latest report and its time.
     pub(crate) fn latest(&self) -> Option<(Moment, String)> {
         self.latest.lock().as_ref().map(|report| (report.moment.clone(), report.text.clone()))
     }

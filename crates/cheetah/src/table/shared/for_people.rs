@@ -9,10 +9,10 @@ use crate::table::key_encoding::KeyValue;
 use crate::txn::hex;
 use std::sync::OnceLock;
 
-/// Describes the connection with that ID.
+/// Describes the connection with this ID.
 pub(crate) type TellConnection = Box<dyn Fn(u64) -> String + Send + Sync>;
-/// Formats a value of a key by its part's [`shown_as`](crate::table::KeyPartEncoding::shown_as);
-/// returns an empty string if it cannot.
+/// Formats a value of a key according to its part's
+/// [`shown_as`](crate::table::KeyPartEncoding::shown_as); returns an empty string if it cannot.
 pub(crate) type TellValue = Box<dyn Fn(u32, &[u8]) -> String + Send + Sync>;
 /// Returns the date and time of day.
 pub(crate) type TellTime = Box<dyn Fn() -> String + Send + Sync>;
@@ -29,7 +29,7 @@ pub(crate) struct ForPeople {
 }
 
 impl ForPeople {
-    /// The formatted value; hexadecimal digits if it cannot be formatted.
+    /// Returns the formatted value; hexadecimal digits if it cannot be formatted.
     fn value(&self, value: &KeyValue) -> String {
         match value {
             KeyValue::Null => "NULL".to_owned(),
@@ -47,14 +47,14 @@ impl ForPeople {
 }
 
 impl Core {
-    /// The current time.
+    /// Returns the current time.
     pub(crate) fn moment(&self) -> Moment {
         let time = self.for_people.time.get().map(|tell| tell()).unwrap_or_default();
         Moment { at_ns: self.clock.now_ns(), time }
     }
 
-    /// The formatted values of a key as stored in the index of `tree`, or hexadecimal digits if
-    /// they cannot be formatted.
+    /// Returns the formatted values of a key as stored in the index of `tree`, or hexadecimal
+    /// digits if they cannot be formatted.
     pub(crate) fn show_key(&self, tree: TreeId, key: &[u8]) -> String {
         let Some((table, index_no)) = self.catalog.by_tree(tree) else { return hex(key) };
         let encoding = table.key_encodings().ok().and_then(|keys| keys.get(index_no));

@@ -22,8 +22,8 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// A journal without a log, until it is [started](Self::start). `log` is shared with the
-    /// checkpoints.
+    /// Creates a journal without a log, until it is [started](Self::start). `log` is shared with
+    /// the checkpoints.
     pub(crate) fn new(log: Arc<OnceLock<Log>>, health: Arc<Health>) -> Self {
         Self { log, health, flush_mode: AtomicU8::new(1) }
     }
@@ -33,7 +33,7 @@ impl Journal {
         let _ = self.log.set(log);
     }
 
-    /// The log; none during redo.
+    /// Returns the log; `None` during redo.
     pub(crate) fn log(&self) -> Option<&Log> {
         self.log.get()
     }
@@ -43,7 +43,7 @@ impl Journal {
         self.flush_mode.store(mode, Relaxed);
     }
 
-    /// End of the log; 0 during redo.
+    /// Returns the end of the log; 0 during redo.
     pub(crate) fn end(&self) -> Lsn {
         self.log.get().map_or(Lsn(0), Log::end)
     }

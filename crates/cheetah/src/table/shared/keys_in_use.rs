@@ -10,10 +10,10 @@ use crate::page_map::MapStore;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Makes the newest versions of these keys current, and of the system key, which encrypts
-/// everything that belongs to no table. Keys that are current already stay as they are. Asks the
-/// key service, and writes CONTROL if a key is new (K1). Returns `Key` if the service lacks a key;
-/// then nothing has changed.
+/// Makes the newest versions of these keys and of the system key current. The system key encrypts
+/// everything that belongs to no table. Keys that already have a current version stay as they are.
+/// Asks the key service, and writes CONTROL if a key is new (K1). Returns `Key` if the service
+/// lacks a key; then nothing has changed.
 pub(crate) fn use_keys(keys: &Keys, map: &MapStore, ids: &[u32]) -> Result<()> {
     let all: BTreeSet<u32> = ids.iter().copied().chain([SYSTEM_KEY]).collect();
     let is_new = |id: &&u32| keys.serving(**id).is_none();
@@ -24,10 +24,10 @@ pub(crate) fn use_keys(keys: &Keys, map: &MapStore, ids: &[u32]) -> Result<()> {
     name_and_serve(keys, map, new)
 }
 
-/// Replaces the current keys by newer versions, if any exist. If CONTROL lacks room for all of
-/// them alongside the older versions, the others follow after a rotation pass, when the older
-/// versions are forgotten. Keys that cannot be fetched now are left for the next attempt (E11).
-/// Returns `Limit` if CONTROL is full of current keys.
+/// Replaces the current keys with newer versions, if any exist. If CONTROL lacks room for all of
+/// them alongside the older versions, the remaining keys follow after a rotation pass, when the
+/// older versions are forgotten. Keys that cannot be fetched now are left for the next attempt
+/// (E11). Returns `Limit` if CONTROL is full of current keys.
 pub(crate) fn use_newest_versions(keys: &Keys, map: &MapStore) -> Result<()> {
     let newer = |name: &KeyName| {
         let newest = keys.newest_version(name.id)?;
@@ -35,7 +35,7 @@ pub(crate) fn use_newest_versions(keys: &Keys, map: &MapStore) -> Result<()> {
     };
     let serving = keys.serving_names();
     let named_count = keys.names().len();
-    // At least one key if no version can be forgotten: naming it returns `Limit`.
+    // Takes at least one key if no version can be forgotten, so that naming it returns `Limit`.
     let least_count = usize::from(named_count <= serving.len());
     let most_count = match sound!(true, "encryption: name all new versions at once") {
         true => KEYS_MAX.saturating_sub(named_count).max(least_count),
@@ -88,7 +88,7 @@ impl Core {
         }
     }
 
-    /// The keys of all tables that would be encrypted if encryption were on by default.
+    /// Returns the keys of all tables that would be encrypted if encryption were on by default.
     pub(crate) fn keys_by_default(&self) -> Vec<u32> {
         let tables = self.catalog.names().into_iter().filter_map(|name| self.catalog.by_name(&name).ok());
         let encryption = tables.map(|table| table.def().encryption);

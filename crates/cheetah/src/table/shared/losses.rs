@@ -26,7 +26,7 @@ struct Inner {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct LostChanges {
     pub(crate) count: u64,
-    /// The error of the first one.
+    /// The error of the first of these changes.
     pub(crate) why: String,
 }
 
@@ -43,7 +43,7 @@ impl Losses {
         lost.or_insert_with(|| LostChanges { count: 0, why: error.to_string() }).count += 1;
     }
 
-    /// Notes that the row of that key may never have been committed.
+    /// Notes that the row with this key may never have been committed.
     pub(crate) fn doubt(&self, table: TableId, key: &[u8]) {
         if key.is_empty() {
             return;
@@ -55,19 +55,19 @@ impl Losses {
         }
     }
 
-    /// Returns whether the row of that key is to be left out.
+    /// Returns whether the row with this key is to be left out.
     pub(crate) fn is_doubtful(&self, table: TableId, key: &[u8]) -> bool {
         let inner = self.0.lock();
         let keys = inner.doubtful.get(&table);
         keys.is_some_and(|keys| keys.len() >= DOUBTFUL_MAX || keys.contains(key))
     }
 
-    /// The changes that a table lacks.
+    /// Returns the changes that a table lacks.
     pub(crate) fn of_table(&self, table: TableId) -> Option<LostChanges> {
         self.0.lock().changes.get(&table).cloned()
     }
 
-    /// The notes about the database as a whole.
+    /// Returns the notes about the database as a whole.
     pub(crate) fn notes(&self) -> Vec<String> {
         self.0.lock().notes.clone()
     }

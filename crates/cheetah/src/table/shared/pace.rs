@@ -12,7 +12,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Without threads, and with `io_capacity` I/O operations a second.
+    /// Creates the limits without threads, and with `io_capacity` I/O operations a second.
     pub(crate) fn new(io_capacity: u32) -> Self {
         Self {
             has_threads: Arc::default(),
@@ -31,7 +31,7 @@ impl Pace {
         self.has_threads.store(has_threads, Relaxed);
     }
 
-    /// I/O operations per second that the background may use when nothing is urgent.
+    /// Returns the I/O operations per second that the background may use when nothing is urgent.
     pub(crate) fn io_capacity(&self) -> u32 {
         self.io_capacity.load(Relaxed)
     }
@@ -46,12 +46,12 @@ impl Pace {
         self.unlogged.fetch_add(1, Relaxed);
     }
 
-    /// The number of unlogged changes.
+    /// Returns the number of unlogged changes.
     pub(crate) fn unlogged(&self) -> u64 {
         self.unlogged.load(Relaxed)
     }
 
-    /// The values for the checkpoints: whether threads run, operations per second, unlogged
+    /// Returns the values for the checkpoints: whether threads run, operations per second, unlogged
     /// changes.
     pub(crate) fn shared(&self) -> (Arc<AtomicBool>, Arc<AtomicU32>, Arc<AtomicU64>) {
         (Arc::clone(&self.has_threads), Arc::clone(&self.io_capacity), Arc::clone(&self.unlogged))

@@ -127,7 +127,7 @@ impl Core {
         }
     }
 
-    /// Has the statistics of a dropped table removed.
+    /// Makes the background remove the statistics of a dropped table.
     pub(crate) fn forget_statistics(&self, table: &Table) {
         if sound!(
             table.has_had_statistics() && !table.id().is_temporary(),
@@ -153,7 +153,7 @@ impl Core {
         self.transactions.versions.is_committed_for_all(txn, horizon)
     }
 
-    /// Has pages written from now on without the versions that every snapshot sees.
+    /// Makes later page writes omit the versions that every snapshot sees.
     pub(crate) fn forget_old_versions(&self) {
         let below = self.transactions.versions.visible_below();
         let mtr = self.pool.enter();
@@ -161,7 +161,7 @@ impl Core {
         self.pool.memory().set(MemoryUse::Outcomes, self.transactions.versions.bytes());
     }
 
-    /// Transactions that have ended but are not purged.
+    /// Returns the number of transactions that have ended but are not purged.
     pub(crate) fn to_purge_count(&self) -> u64 {
         let slots = self.transactions.active.slots();
         let open = slots.iter().filter(|slot| slot.state().first != UndoPtr(0));

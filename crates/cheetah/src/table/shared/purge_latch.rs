@@ -7,8 +7,8 @@
 //! takes the latch exclusively, and retries later if it cannot have it at once.
 //!
 //! Invariants
-//!   I1  Rows share purge latches by a hash of table and clustered key. Secondary entries are
-//!       covered by the latch of their row.
+//!   I1  Rows share purge latches according to a hash of table and clustered key. Secondary entries
+//!       are covered by the latch of their row.
 //!   I2  Purge never waits for a purge latch: a writer that holds one may be waiting for a
 //!       checkpoint.
 //! Locks     a purge latch is taken before the gate is entered. The writer then holds only table
@@ -38,8 +38,8 @@ impl Default for PurgeLatches {
 }
 
 impl PurgeLatches {
-    /// The purge latch of the rows of a table with these keys. Waits until purge has finished with
-    /// them.
+    /// Returns the purge latch of the rows of a table with these keys. Waits until purge has
+    /// finished with them.
     pub(crate) fn of_rows(&self, table: TableId, one: Option<&[u8]>, other: Option<&[u8]>) -> PurgeLatch<'_> {
         let keys = match sound!(true, "rows: look without the purge latch") {
             true => [one, other.filter(|_| one != other)],
@@ -49,7 +49,7 @@ impl PurgeLatches {
         PurgeLatch(keys.map(|key| key.map(|key| self.latch(table, key).read_recursive())))
     }
 
-    /// The exclusive purge latch of a row, for purge; `None` while a writer holds it.
+    /// Returns the exclusive purge latch of a row, for purge; `None` while a writer holds it.
     pub(crate) fn for_purge(&self, table: TableId, key: &[u8]) -> Option<RwLockWriteGuard<'_, ()>> {
         self.latch(table, key).try_write()
     }

@@ -5,7 +5,7 @@
 use super::moment::Moment;
 use parking_lot::Mutex;
 
-/// The longest text that is kept; the rest is cut off.
+/// The maximum length of the text that is kept; longer text is truncated.
 pub(crate) const REFUSAL_BYTES_MAX: usize = 8192;
 
 /// See the module documentation. Uses no memory until a row is refused.
@@ -19,7 +19,7 @@ struct Refusal {
 }
 
 impl Refusals {
-    /// Notes a refusal at that moment, with its text.
+    /// Notes a refusal at this moment, with its text.
     pub(crate) fn note(&self, moment: Moment, text: &str) {
         let mut latest = self.0.lock();
         let latest = latest.get_or_insert_with(Refusal::default);
@@ -28,13 +28,14 @@ impl Refusals {
         latest.text.push_str(beginning(text, REFUSAL_BYTES_MAX));
     }
 
-    /// The latest refusal, and its time.
+    /// Returns the latest refusal, and its time.
     pub(crate) fn latest(&self) -> Option<(Moment, String)> {
         self.0.lock().as_ref().map(|refusal| (refusal.moment.clone(), refusal.text.clone()))
     }
 }
 
-/// The longest prefix of `text` with at most `bytes_max` bytes that ends at a character boundary.
+/// Returns the longest prefix of `text` with at most `bytes_max` bytes that ends at a character
+/// boundary.
 fn beginning(text: &str, bytes_max: usize) -> &str {
     let mut end = text.len().min(bytes_max);
     while !text.is_char_boundary(end) {

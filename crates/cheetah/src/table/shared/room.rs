@@ -12,9 +12,9 @@ use crate::log::{Log, Space};
 use crate::pool::Reserve;
 use parking_lot::Mutex;
 
-/// Space is freed each time this fraction of the reserve has been used.
+/// Space is freed each time the reserve divided by `RELIEF_PART` has been used.
 const RELIEF_PART: u64 = 16;
-/// Segments are collected until this fraction of the reserve is free again.
+/// Segments are collected until the reserve divided by `RELIEF_GOAL_PART` is free again.
 const RELIEF_GOAL_PART: u64 = 4;
 const RELIEF_ROUNDS: usize = 16;
 
@@ -41,7 +41,7 @@ pub(crate) enum Need {
     /// Deletes: may use half of the reserve, because deleting leads to free space, but leaves the
     /// rest to rollbacks (H3).
     Delete,
-    /// Purges deleted records: may use another quarter.
+    /// Purges deleted records: may use another quarter of the reserve.
     Purge,
     /// Rolls back: must succeed on a full disk, from the reserve (H3). Refused only if a checkpoint
     /// and a collection have just freed nothing; the background tries again.
@@ -51,7 +51,7 @@ pub(crate) enum Need {
 }
 
 impl Need {
-    /// The part of the reserve that must stay free.
+    /// Returns the part of the reserve that must stay free.
     fn stays(self) -> Reserve {
         match self {
             Need::New => Reserve::Whole,
@@ -100,8 +100,8 @@ impl Core {
         }
     }
 
-    /// On a full disk, frees space from time to time: images replaced by rolled-back pages are
-    /// freed only when a checkpoint has committed, and a long rollback would use up the reserve
+    /// Frees space from time to time while the disk is full: images replaced by rolled-back pages
+    /// are freed only when a checkpoint has committed, and a long rollback would use up the reserve
     /// before that (H3). Returns whether the disk is full, or `DiskFull` if it is too full for this
     /// need. New data is checked when room is made in memory; redo is not checked.
     fn relieve_disk(&self, need: Need) -> Result<bool> {
@@ -173,9 +173,9 @@ impl Core {
         }
     }
 
-    /// Prepares a file to follow the current log file when that is full. A rollback does not wait
-    /// for the log to shrink below its limit: on a full disk no checkpoint may succeed, so the wait
-    /// might never end.
+    /// Prepares a file to follow the current log file when the current file is full. A rollback
+    /// does not wait for the log to shrink below its limit: on a full disk no checkpoint may
+    /// succeed, so the wait might never end.
     fn find_log_file(&self, log: &Log, stays: Reserve) -> Result<()> {
         match log.prepare_short_reserve(stays) {
             // A checkpoint releases old files, which are then reused.
@@ -188,7 +188,7 @@ impl Core {
     }
 }
 
-/// Ignores `DiskFull`, for callers that can go on without the space.
+/// Ignores `DiskFull`, for callers that can continue without the space.
 pub(crate) fn ignore_disk_full(result: Result<()>) -> Result<()> {
     match result {
         Err(Error::DiskFull(_)) => Ok(()),

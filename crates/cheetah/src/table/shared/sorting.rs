@@ -14,12 +14,12 @@ impl Sorting {
         Self { memory, temp_files }
     }
 
-    /// The memory for sorting.
+    /// Returns the memory for sorting.
     pub(crate) fn memory(&self) -> &Arc<SortMemory> {
         &self.memory
     }
 
-    /// A sorter within that share of the memory.
+    /// Creates a sorter within this share of the memory.
     pub(crate) fn sorter(&self, share: Share) -> Sorter {
         Sorter::new(&self.temp_files, share)
     }

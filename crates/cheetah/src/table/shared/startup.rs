@@ -35,7 +35,7 @@ impl Startup {
         txn.0 < self.first_txn.load(Relaxed)
     }
 
-    /// Returns whether a transaction that ended with that stamp ended before startup.
+    /// Returns whether a transaction that ended with this stamp ended before startup.
     pub(crate) fn ended_before(&self, stamp: u64) -> bool {
         stamp < self.first_stamp.load(Relaxed)
     }

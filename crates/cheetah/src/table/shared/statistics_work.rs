@@ -62,7 +62,7 @@ impl StatisticsWork {
         self.by_themselves.load(Relaxed)
     }
 
-    /// The number of pages to sample for a definition that has `places`.
+    /// Returns the number of pages to sample for a definition that has `places`.
     pub(crate) fn places(&self, places: u32) -> u32 {
         if places > 0 {
             places
@@ -86,14 +86,14 @@ impl StatisticsWork {
         self.gone.lock().push(table);
     }
 
-    /// A dropped table, if there is one.
+    /// Returns a dropped table, if there is one.
     pub(crate) fn next_gone(&self) -> Option<TableId> {
         self.gone.lock().pop()
     }
 
-    /// The next table, in turn, for which `is_due` returns `Some(true)`. If there is none, returns
-    /// `None` until the next interval, or until a check is [requested](Self::ask). Forgets tables
-    /// for which `is_due` returns `None`: they no longer exist.
+    /// Returns the next table, in turn, for which `is_due` returns `Some(true)`. If there is none,
+    /// returns `None` until the next interval, or until a check is [requested](Self::ask). Forgets
+    /// tables for which `is_due` returns `None`: they no longer exist.
     pub(crate) fn next_due(
         &self,
         now_ns: u64,
@@ -123,7 +123,7 @@ impl StatisticsWork {
         None
     }
 
-    /// The table after `last` in the round.
+    /// Returns the table after `last` in the round.
     fn after(&self, last: TableId) -> Option<TableId> {
         let described = self.described.lock();
         described.range((Excluded(last), Unbounded)).next().or_else(|| described.first()).copied()

@@ -18,7 +18,7 @@ impl Transactions {
         Self { active, versions, undo, roster: Roster::default(), next_owner: AtomicU64::new(1) }
     }
 
-    /// A new owner of locks.
+    /// Returns a new owner of locks.
     pub(crate) fn new_owner(&self) -> Owner {
         Owner(self.next_owner.fetch_add(1, Relaxed))
     }

@@ -6,8 +6,8 @@
 //! lock of its row.
 //!
 //! Invariants
-//!   I1  Keys share latches by a hash of tree and key. A writer takes all the latches it needs at
-//!       once, in a fixed order.
+//!   I1  Keys share latches according to a hash of tree and key. A writer takes all the latches it
+//!       needs at once, in a fixed order.
 //! Locks     a latch is taken before the gate is entered and before purge latches. The writer then
 //!           holds only table use and locks, and waits for no lock while it holds the latch.
 

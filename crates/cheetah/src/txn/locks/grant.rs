@@ -42,14 +42,14 @@ pub(super) enum Tried {
     },
 }
 
-/// The place of a request among others.
+/// The position of a request in the queues.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Turn<'a> {
-    /// Now, without looking at the queues: it is blocked if any owner waits.
+    /// Now, without reading the queues: the request is blocked if any owner waits.
     Now,
     /// Before the requests with a later turn.
     At(&'a Waits, u64),
-    /// After all others. If it is blocked, the waiter is recorded.
+    /// After all other requests. If the request is blocked, the waiter is recorded.
     Last(&'a Waits),
     /// Like `At`, for an owner that has waited: memory is allocated for it in any case.
     Granting(&'a Waits, u64),

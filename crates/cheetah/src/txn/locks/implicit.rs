@@ -13,9 +13,9 @@ use crate::base::hash::hash_key;
 use crate::base::{sound, Error, Result, TreeId};
 
 impl LockTable {
-    /// Makes the implicit lock explicit that `holder` has through an active version of a record,
-    /// for a transaction that wants to wait for it. Returns whether the lock exists; false if the
-    /// holder has ended, and the caller must read the record again.
+    /// Makes an implicit lock explicit: the lock that `holder` has through an active version of a
+    /// record. Called for a transaction that wants to wait for the record. Returns whether the lock
+    /// exists; false if the holder has ended, and the caller must read the record again.
     ///
     /// `is_active` returns whether the version's transaction has neither committed nor rolled back.
     /// It is called after the lock was added; if it returns false, the lock is removed again.

@@ -56,7 +56,7 @@ impl LockTable {
         self.owners.summary(owner)
     }
 
-    /// Returns the granted locks, of them at most `count_max` record locks. Visits one shard after
+    /// Returns the granted locks, but at most `count_max` record locks. Visits one shard after
     /// the other: locks that change meanwhile may be missing, or be listed twice.
     pub fn list_locks(&self, count_max: usize) -> Vec<LockInfo> {
         let mut list = Vec::new();

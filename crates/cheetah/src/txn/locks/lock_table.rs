@@ -115,8 +115,8 @@ impl LockTable {
     }
 
     /// Returns whether any owner may hold a range of the tree, or wait for one. If a thread inserts
-    /// a record and then gets false, the owner of any range that is locked later has seen that
-    /// record.
+    /// a record and this call then returns false, the owner of any range that is locked later has
+    /// seen that record.
     pub fn has_ranges(&self, tree: TreeId) -> bool {
         let shard = self.tree_shard(tree);
         shard.in_use.load(Relaxed) > 0 || shard.waiters.load(Relaxed) > 0

@@ -121,8 +121,8 @@ impl LockedOn {
         }
     }
 
-    /// Returns the key that a request for this conflicts on: that of the record, or of the new
-    /// record.
+    /// Returns the key that a request for this object conflicts on: the key of the record, or of
+    /// the new record.
     fn key(&self) -> Option<&[u8]> {
         match self {
             LockedOn::Record { key, .. } | LockedOn::Insert { key, .. } => Some(key),

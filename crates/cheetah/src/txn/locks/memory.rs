@@ -5,7 +5,7 @@
 //!       waiter is reserved even beyond the limit, so the limit can be exceeded by one lock for
 //!       each waiter, but not by more.
 //!   I2  Shards reserve in steps of [`STEP_BYTES`], so that not every lock touches the shared
-//!       counter. It is off by at most one step per shard: less than 100 KiB in all.
+//!       counter. The counter is wrong by at most one step per shard: less than 100 KiB in all.
 
 use crate::base::{Error, Result};
 use crate::memory::{MemoryBudget, MemoryUse};

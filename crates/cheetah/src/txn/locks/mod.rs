@@ -11,7 +11,7 @@
 //!       range with records has requested only the record at its end: it has seen that the rest of
 //!       the range contains no other.
 //!   I3  First come, first served: a request that conflicts with an earlier waiting request waits
-//!       behind it, unless the earlier one waits for the request's owner.
+//!       until that request is granted, unless the earlier one waits for the request's owner.
 //!   I4  A waiter is granted as soon as nothing blocks it. In each cycle of waiters one request has
 //!       failed, so there is always a waiter that is blocked only by a running owner.
 //!   I5  A lock is refused for lack of memory before anything has changed.

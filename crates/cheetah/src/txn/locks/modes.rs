@@ -89,13 +89,13 @@ impl TableMode {
     }
 }
 
-/// How much of a range an owner holds. Each level includes the lower ones.
+/// The parts of a range that an owner holds. Each level includes the lower ones.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Level {
     /// No record may be inserted there; the mode is for listings only.
     GapShared,
     GapExclusive,
-    /// The records, too.
+    /// In addition, the records are locked in the mode.
     RecordsShared,
     RecordsExclusive,
 }

@@ -13,7 +13,7 @@ use crate::base::hash::hash_key;
 use crate::base::{TableId, TreeId};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Where a waiter may now be granted.
+/// A place at which a waiter may now be granted.
 enum Freed {
     At(QueueKey),
     Tree(TreeId),
@@ -172,8 +172,8 @@ impl LockTable {
         }
     }
 
-    /// Grants what can now be granted. Inserts first: an insert that has waited longer than a
-    /// request for its range must not find that request granted; otherwise the insert finds the
+    /// Grants the requests that can now be granted, inserts first: an insert that has waited longer
+    /// than a request for its range must not find that request granted. A later insert finds the
     /// request waiting.
     fn advance(&self, waits: &mut Waits, freed: &[Freed]) {
         let trees = freed.iter().filter_map(|freed| match freed {
@@ -203,7 +203,7 @@ impl LockTable {
         }
     }
 
-    /// Grants what can be granted of a queue, from its front.
+    /// Grants the requests of a queue that can be granted, from its front.
     pub(super) fn advance_place(&self, waits: &mut Waits, place: QueueKey) {
         let (mut from, mut is_closed) = (0, false);
         while let Some(waiter) = waits.next_waiter(place, from, is_closed) {
@@ -228,7 +228,7 @@ impl LockTable {
         Some(waiter)
     }
 
-    /// Withdraws a queued request, and grants the requests that waited behind it.
+    /// Withdraws a queued request, and grants the requests that waited for it.
     pub(super) fn withdraw(&self, waits: &mut Waits, owner: Owner) {
         let Some(waiter) = waits.remove(owner) else { return };
         self.note_waiter_gone(&waiter.want);
@@ -236,7 +236,7 @@ impl LockTable {
         self.advance_behind(waits, &waiter.want);
     }
 
-    /// Grants the requests that waited behind a removed request.
+    /// Grants the requests that waited for a removed request.
     pub(super) fn advance_behind(&self, waits: &mut Waits, want: &Want) {
         match want {
             Want::Row(RowRequest { tree, want: RowWant::NextKey(..), .. }) => {

@@ -11,7 +11,7 @@ use std::ops::Bound;
 /// A range of keys: its low and its high bound. Without a high bound it extends to the supremum.
 pub type KeyRange<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
-/// The object to lock, and the mode.
+/// The object to lock, and the requested mode.
 #[derive(Clone, Copy, Debug)]
 pub enum Lock<'a> {
     /// A table.
@@ -31,7 +31,7 @@ pub enum Lock<'a> {
     NextKey {
         /// The index.
         tree: TreeId,
-        /// From the scan's position to the record, in either direction.
+        /// The range from the scan's position to the record, in either direction.
         range: KeyRange<'a>,
         /// The record's key.
         key: &'a [u8],
@@ -49,8 +49,8 @@ pub enum Lock<'a> {
         mode: LockMode,
     },
     /// Like [`Gap`](Self::Gap), but with its records, all of which are deleted, or the owner's own.
-    /// Merges with what a scan locks by [`NextKey`](Self::NextKey) before and after it. Always
-    /// granted, but only for the gap where other owners hold keys in it.
+    /// Merges with the ranges that a scan locks through [`NextKey`](Self::NextKey) before and after
+    /// it. Always granted, but only for the gap where other owners hold keys in it.
     Range {
         /// The index.
         tree: TreeId,
@@ -59,8 +59,8 @@ pub enum Lock<'a> {
         /// The mode.
         mode: LockMode,
     },
-    /// The intention to insert a record there. Waits for other owners' ranges that contain the key,
-    /// blocks no other request, and is not kept: after a wait, it must be requested again.
+    /// The intention to insert a record with this key. Waits for other owners' ranges that contain
+    /// the key, blocks no other request, and is not kept: after a wait, it must be requested again.
     InsertIntention {
         /// The index.
         tree: TreeId,
@@ -78,14 +78,14 @@ pub enum Wait {
         /// much work a deadlock's victim would lose.
         undo_records_count: u64,
     },
-    /// Refuse it: for NOWAIT and SKIP LOCKED.
+    /// Refuse the request: for NOWAIT and SKIP LOCKED.
     Never,
 }
 
 /// The answer to a request.
 #[derive(Debug)]
 pub enum Answer {
-    /// The lock is granted, and was not held before, or not in that mode.
+    /// The lock is granted, and was not held before in this mode.
     Granted,
     /// The owner already held the lock, or a stronger one.
     AlreadyHeld,

@@ -181,7 +181,7 @@ impl Waits {
         )
     }
 
-    /// Returns the waiters from before `turn` for a range with records that contains the key that
+    /// Returns the waiters before `turn` for a range with records that contains the key that
     /// `owner` wants to insert. A waiter for that very key that waits because `owner` holds it in
     /// `own` mode does not count: it would wait in any case, and will read again.
     pub(super) fn next_keys_around<'a>(

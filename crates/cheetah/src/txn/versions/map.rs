@@ -7,7 +7,7 @@
 //!       active.
 //!   I2  All transactions of a missing chunk before the newest are frozen. A chunk is dropped when
 //!       all of its transactions have ended at or before the horizon (H8), even while older
-//!       transactions are active: one forgotten transaction does not keep the map.
+//!       transactions are active: a single old transaction does not keep the whole map in memory.
 //!   I3  The newest chunk is kept. An ID after it has not been assigned yet: its transaction is
 //!       active. No ID is assigned before all shards show its chunk.
 //!   I4  A chunk is *alike* if all its transactions have ended and no open snapshot is between the
@@ -115,12 +115,12 @@ pub(super) struct Chunk<N = AtomicU64> {
 }
 
 impl Chunk {
-    /// A chunk of active transactions.
+    /// Creates a chunk of active transactions.
     fn active(no: u64) -> Self {
         Self::new(no, CHUNK_TXNS, ACTIVE)
     }
 
-    /// A chunk of frozen transactions.
+    /// Creates a chunk of frozen transactions.
     fn frozen(no: u64) -> Self {
         Self::new(no, CHUNK_TXNS, FROZEN)
     }
@@ -241,7 +241,7 @@ impl<N: Number> Chunk<N> {
 
     /// Returns whether all transactions have ended at or before `horizon`.
     pub(super) fn has_ended_by(&self, horizon: u64) -> bool {
-        // In this order: a reader that sees that the last transaction has ended also sees its
+        // Read in this order: a reader that sees that the last transaction has ended also sees its
         // stamp.
         let have_all_ended = self.active_count.get() == 0;
         let may_be_asked = self.newest_stamp.get() > horizon;
@@ -337,7 +337,7 @@ impl Map {
         }
     }
 
-    /// All transactions with smaller IDs are frozen.
+    /// Returns an ID below which all transactions are frozen.
     pub(super) fn visible_below(&self) -> u64 {
         self.below.load(Ordering::Acquire)
     }
@@ -355,8 +355,8 @@ impl Map {
             return;
         }
         let mut directory = self.directory.lock();
-        // Adds all chunks in between, too: their IDs have also been assigned, and a missing chunk
-        // means frozen.
+        // Adds all chunks in between, too, because their IDs have also been assigned, and a missing
+        // chunk means frozen.
         let missing = newest_no(&directory) + 1..=no;
         if !missing.is_empty() {
             let mut grown = directory.to_vec();
@@ -476,6 +476,6 @@ fn frozen_below(directory: &[Arc<Chunk>], from: u64, next: u64, horizon: u64) ->
             break;
         }
     }
-    // Another thread with a newer `next` may have got further.
+    // Another thread with a newer `next` may have advanced further.
     at.min(next).max(from)
 }

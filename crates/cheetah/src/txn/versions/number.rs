@@ -10,7 +10,7 @@ pub(super) trait Number {
     fn get(&self) -> u64;
     /// Writes the number.
     fn set(&self, value: u64);
-    /// A fence; all threads agree on the order of all fences.
+    /// Executes a fence; all threads agree on the order of all fences.
     fn fence();
 }
 

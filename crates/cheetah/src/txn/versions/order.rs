@@ -24,7 +24,7 @@ pub(super) struct Shared {
     commits: Mutex<u64>,
 }
 
-/// A number that has a cache line of its own.
+/// A number in its own cache line.
 #[repr(align(128))]
 #[derive(Debug)]
 pub(super) struct Line(pub(super) AtomicU64);
@@ -68,11 +68,11 @@ impl Versions {
         has_ended
     }
 
-    /// Ends a transaction: takes the next stamp, has `publish` do what belongs to it (log record,
-    /// counts), sets the outcome, and publishes the stamp. Only one transaction at a time ends, so
-    /// `publish` must be short, and must not wait for a thread that waits for this. It does I/O
-    /// only where a mini-transaction must: for a full log buffer, or a page that the ended epoch
-    /// needs. After an error of `publish` nothing is published; the caller stops the engine.
+    /// Ends a transaction: takes the next stamp, calls `publish` for the log record and the counts,
+    /// sets the outcome, and publishes the stamp. Only one transaction at a time ends, so
+    /// `publish` must be short, and must not wait for a thread that waits for this call. It does
+    /// I/O only where a mini-transaction must: for a full log buffer, or a page that the ended
+    /// epoch needs. After an error of `publish` nothing is published; the caller stops the engine.
     pub fn finish<R>(
         &self,
         txn: TxnId,
@@ -133,8 +133,8 @@ impl Versions {
         self.0.map.is_committed_for_all(txn, horizon)
     }
 
-    /// Returns whether `txn` has ended for every snapshot that is opened from now on. For a moment
-    /// the outcome is set before that, because it is set before its stamp is published (I2).
+    /// Returns whether `txn` has ended for every snapshot that is opened from now on. The outcome
+    /// alone does not say this, because it is set shortly before its stamp is published (I2).
     pub fn has_ended(&self, txn: TxnId) -> bool {
         let state = self.state(txn);
         if !sound!(true, "versions: take an outcome for published") {
@@ -182,8 +182,9 @@ impl Versions {
         unwatched
     }
 
-    /// All transactions with smaller IDs have ended at or before the [horizon](Self::horizon):
-    /// their versions count as frozen. Frees their entries in the map; to be called now and then.
+    /// Returns an ID below which all transactions have ended at or before the
+    /// [horizon](Self::horizon): their versions count as frozen. Frees their entries in the map;
+    /// must be called regularly.
     pub fn visible_below(&self) -> TxnId {
         let next = self.0.next_txn.0.load(Ordering::Acquire);
         let live = || {

@@ -45,8 +45,8 @@ impl Reader {
     }
 
     /// Sets whether the reader must later be able to detect that a row changed after the snapshot,
-    /// even a row that the snapshot never sees: then delete marks of rows that were deleted after
-    /// it are kept. To be called while no snapshot is open.
+    /// even a row that the snapshot never sees. If so, delete marks of rows that were deleted after
+    /// the snapshot are kept. Must be called while no snapshot is open.
     pub fn watch(&self, watches: bool) {
         self.slot.slot.watches.store(watches, Relaxed);
     }

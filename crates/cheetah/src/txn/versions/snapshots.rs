@@ -2,7 +2,7 @@
 //!
 //! Invariants
 //!   H7  Opening a snapshot writes its stamp to its slot and then checks whether it is still the
-//!       last published one. The search for the oldest snapshot first reads the last published
+//!       last published stamp. The search for the oldest snapshot first reads the last published
 //!       stamp, and then the slots. With a fence between the two steps of both, one of them sees
 //!       the other: either the slot is counted, or its stamp is not older than the published one.
 //! Slots are reused by later readers. Each shard has a list of its own, so that readers on many

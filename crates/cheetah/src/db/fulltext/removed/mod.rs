@@ -14,16 +14,17 @@
 //!   W2  A transaction that writes the words of a row has already locked that row, or its table,
 //!       until the transaction ends. So apart from the background, only one transaction at a time
 //!       writes or deletes removals of a row.
-//!   W3  A transaction that inserts a row again takes back the removal of its key before it writes
-//!       the row's words. It looks for the removal without a lock: if there is none, no other
-//!       transaction can write one (W2). If there is one, the transaction locks it, and waits if
-//!       the background holds the lock.
-//!   W4  The background waits for no lock: neither for the lock on the posting table, which it
-//!       takes first, nor for one on a removal or a posting. So it is part of no deadlock, and a
-//!       transaction that waits for it waits only until the words of one row are deleted. It starts
-//!       from what its own new view sees, which is committed.
-//!   W5  A search that locks postings (SERIALIZABLE) locks the removal of each, or the gap where it
-//!       would be: the postings that it found are not deleted before its transaction ends.
+//!   W3  A transaction that inserts a row again deletes the removal of its key, and the postings
+//!       that the removal names, before it writes the row's words. It looks for the removal without
+//!       a lock: if there is none, no other transaction can write one (W2). If there is one, the
+//!       transaction locks it, and waits if the background holds the lock.
+//!   W4  The background never waits for a lock: neither for the lock on the posting table, which it
+//!       takes first, nor for one on a removal or a posting. So it never takes part in a deadlock,
+//!       and a transaction that waits for it waits only until the words of one row are deleted. It
+//!       reads removals in a new view, which sees only committed ones.
+//!   W5  A search that locks postings (SERIALIZABLE) locks the removal of each posting's row, or
+//!       the gap where it would be, so the postings that it found are not deleted before its
+//!       transaction ends.
 //!   W6  Words of a table are never written into a table with another encryption, and words of a
 //!       temporary table never into a logged table.
 //!   W7  The ID of a posting table is never reused. A posting table that is not in the catalog

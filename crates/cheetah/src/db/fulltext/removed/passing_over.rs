@@ -10,7 +10,7 @@ use crate::table::Table;
 use crate::txn::{LockMode, ReadView, TableMode};
 use std::sync::Arc;
 
-/// The number of removals that are stepped over before the cursor seeks instead.
+/// The maximum number of removals that the cursor steps over before it seeks instead.
 const STEPS_MAX: usize = 8;
 
 /// The removals of a posting table, read in step with a walk through its postings.
@@ -53,7 +53,8 @@ impl Removals {
                 Some(table) => Source::Seen(Seen::begin(txn, &table, Reading::View(Arc::clone(view)), &key)?),
                 None => Source::Nowhere,
             },
-            // No one else, not even the background, writes removals of this table's words (W4).
+            // No other transaction, not even the background, writes removals of this table's words
+            // (W4).
             Reading::Newest => match existing(&txn.core) {
                 Some(table) => Source::Seen(Seen::begin(txn, &table, Reading::Newest, &key)?),
                 None => Source::Nowhere,
@@ -119,7 +120,7 @@ impl Seen {
         self.from.extend_from_slice(key);
     }
 
-    /// The first removal at or after `from`.
+    /// Returns the first removal at or after `from`.
     fn next_key(&self) -> Option<&[u8]> {
         self.found.then(|| self.cursor.key())
     }

@@ -1,4 +1,4 @@
-//! Writing removals, and taking them back.
+//! Writing removals, and deleting them when their rows are inserted again.
 
 use super::table::{existing, existing_or_new};
 use crate::base::{reach, sound, Error, Result};
@@ -19,7 +19,7 @@ const WORDS_DELETED_AT_ONCE_MAX: usize = 1;
 
 impl Transaction {
     /// Writes a removal of the row that has these sorted words, if its postings are to be deleted
-    /// later. Returns whether they are. The row, or its table, is locked (W2).
+    /// later. Returns whether it wrote one. The row, or its table, is locked (W2).
     pub(in crate::db::fulltext) fn record_removal(
         &mut self,
         postings: &Arc<Table>,
@@ -43,7 +43,7 @@ impl Transaction {
         done.map(|()| fits)
     }
 
-    /// Takes back the removal, if any, of a row that is inserted again, and deletes the postings of
+    /// Deletes the removal, if any, of a row that is inserted again, and the postings of
     /// the deleted row (W3). The row, or its table, is locked.
     pub(in crate::db::fulltext) fn take_removal_back(
         &mut self,
@@ -122,7 +122,7 @@ impl Transaction {
         })
     }
 
-    /// The words of a stored removal, as [`each_word`] reads them.
+    /// Returns the words of a stored removal, as [`each_word`] reads them.
     pub(in crate::db::fulltext) fn words_of_removal(
         &self,
         removed: &Arc<Table>,

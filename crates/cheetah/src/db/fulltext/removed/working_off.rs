@@ -18,10 +18,10 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// The maximum number of removals that one step skips, so that thousands of locked ones cost
+/// The maximum number of removals that one step skips, so that thousands of locked removals cost
 /// little.
 const PASSED_PER_STEP: usize = 64;
-/// How often a pause checks whether the database is shutting down.
+/// The interval at which a pause checks whether the database is shutting down.
 const LOOK_EVERY_NS: u64 = 5_000_000;
 /// The maximum number of page reads counted for one removal. The count includes reads of other
 /// threads.
@@ -39,7 +39,7 @@ pub(in crate::db) struct WorkingOff {
 enum Worked {
     /// It is done.
     Off,
-    /// Another transaction has locked it, or it was deleted.
+    /// Skipped: it was deleted, or another transaction has locked it or one of its postings.
     Passed,
     /// Its posting table is not accessible now.
     TablePassed,
@@ -79,7 +79,8 @@ struct Step<'e> {
 }
 
 impl Step<'_> {
-    /// Looks from `next` on, and then from the beginning, for a removal that can be worked off.
+    /// Looks from `next` on, and then from the beginning, for a removal that can be worked off, and
+    /// works it off. Returns whether there was one.
     fn run(&mut self, next: &mut Vec<u8>) -> Result<bool> {
         let how = (Reading::View(self.txn.new_view()), None);
         let mut cursor = self.txn.cursor_as(&self.removed, 0, how, OnLocked::Wait)?;
@@ -104,7 +105,7 @@ impl Step<'_> {
     }
 
     /// Works off the removal at the cursor. Afterwards `next` is after this removal, whatever the
-    /// result, so that it does not block the others.
+    /// result, so that it does not block other removals.
     fn work_off(&mut self, cursor: &Cursor, next: &mut Vec<u8>) -> Result<Worked> {
         let key = cursor.key();
         next.clear();

@@ -4,8 +4,8 @@
 //! lock because an implicit lock becomes explicit. No owner begins or ends waiting meanwhile: all
 //! of that happens under the mutex of [`Waits`]. Waiters do not release locks, so a cycle that was
 //! found is real. Nor do they get further locks, except from implicit ones, so no cycle arises
-//! unseen. An owner whose request is queued must request nothing else, not even a range, which is
-//! always granted.
+//! undetected. An owner whose request is queued must request nothing else, not even a range, which
+//! is always granted.
 
 pub(super) mod report;
 pub(super) mod victims;
@@ -32,8 +32,8 @@ impl LockTable {
 
     /// Sets which owner a deadlock must spare. For two owners in one deadlock, `choice` returns the
     /// one that must commit after the other, if the order matters; the other is spared, whatever
-    /// the amount of its work. It is called while both wait; it must not wait, nor use this lock
-    /// table. Only the first call has an effect.
+    /// amount of work it would lose. It is called while both wait; it must not wait, nor use this
+    /// lock table. Only the first call has an effect.
     pub fn set_victim_choice(&self, choice: impl Fn(Owner, Owner) -> Option<Owner> + Send + Sync + 'static) {
         let _ = self.chooser.0.set(Box::new(choice));
     }
@@ -60,7 +60,7 @@ impl LockTable {
         while let Some(members) = self.cycle(waits, start, &victims) {
             let Some(victim) = self.victim(&members) else { break };
             if victim == start {
-                // It is in all of the cycles.
+                // The victim is in all of the cycles.
                 return vec![(members, victim)];
             }
             victims.push(victim);

@@ -1,17 +1,19 @@
-//! The ranges of one tree: which owners hold what between two keys.
+//! The locked ranges of one tree: the levels that owners hold between two keys.
 //!
-//! A map from the places where something changes ("cuts") to the locks from that cut to the next
-//! one. So a lookup of a key finds all ranges that contain it, and adjacent or overlapping ranges
-//! of an owner merge by themselves: a scan of any length costs two cuts.
+//! A map of "cuts", the places where the set of locks changes. Each cut maps to the locks from
+//! there to the next cut. A lookup of a key therefore finds all ranges that contain the key, and
+//! adjacent or overlapping ranges of an owner merge automatically: a scan of any length needs two
+//! cuts.
 //!
 //! Invariants
-//!   I1  Each cut differs from the previous one; there are no locks before the first cut.
-//!   I2  In one place each owner occurs once, with its highest level; owners are sorted.
-//!   I3  In one place no two owners have conflicting levels: where another owner holds the records,
+//!   I1  The locks of each cut differ from the locks of the previous cut; there are no locks before
+//!       the first cut.
+//!   I2  At a cut, each owner occurs at most once, with its highest level; owners are sorted.
+//!   I3  At a cut, no two owners have conflicting levels: where another owner holds the records,
 //!       a new range gets only the gap.
 //!   I4  The end of the range that was extended last may be kept outside the map, so that a scan
-//!       can move it step by step without changing the map. Between the previous cut in the map and
-//!       this end there is only that range, and from the end to the next cut there is nothing. Any
+//!       can move it step by step without changing the map. Only this range is between the previous
+//!       cut in the map and the end, and no range is between the end and the next cut. Any
 //!       other change first puts the end into the map.
 
 use crate::txn::locks::key::{Cut, KeySpan};
@@ -130,8 +132,9 @@ impl Ranges {
         self.change(span, |covers| covers.retain(|cover| cover.owner != owner));
     }
 
-    /// Extends a range of the same owner and level that ends where the new one begins, if the new
-    /// range is otherwise free: the steps of a scan. Returns false if that is not possible.
+    /// Extends a range of the same owner and level over the new range, as the steps of a scan do.
+    /// Returns false, and extends nothing, unless the old range ends where the new range begins and
+    /// no other lock is in the new range.
     fn lengthen(&mut self, cover: Cover, span: &KeySpan) -> bool {
         if self.growing.as_ref().is_none_or(|end| !end.is_of(cover, &span.low)) {
             self.put_end_into_map();
@@ -146,7 +149,7 @@ impl Ranges {
         true
     }
 
-    /// Removes the cut `at` from the map, if a range like `cover` alone ends there and nothing
+    /// Removes the cut `at` from the map if only a range like `cover` ends there and no range
     /// begins there.
     fn take_end(&mut self, cover: Cover, at: &Cut) -> Option<GrowingEnd> {
         let mut before = self.cuts.range(..=at).rev();

@@ -1,8 +1,8 @@
 //! The state that all locks on a tree share: ranges, and the compressed record locks of owners that
 //! have very many.
 //!
-//! Compressed locks are hashes of keys, as everywhere here, but without the keys: 8 bytes each in a
-//! set. They do not lock neighbours of a locked key.
+//! Compressed locks are hashes of keys, like all record locks here, but the keys themselves are not
+//! kept: 8 bytes each in a set. They do not lock neighbours of a locked key.
 
 use super::ranges::Ranges;
 use crate::base::hash::{FastMap, FastSet};
