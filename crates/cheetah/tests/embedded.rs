@@ -58,7 +58,10 @@ fn a_row_without_all_its_entries_is_refused() {
     let (key, other_key) = (Key::from(1_u64), Key::from(2_u64));
     let (by_name, by_code) = (Key::from("Ulm"), Key::from(89_i64));
     let new = [SecondaryEntry::new(1, &by_name), SecondaryEntry::new(2, &by_code)];
-    let old = [OldEntry { index_no: 1, key: &by_name }, OldEntry { index_no: 2, key: &by_code }];
+    let old = [
+        OldEntry { index_no: 1, key: &by_name, payload: b"" },
+        OldEntry { index_no: 2, key: &by_code, payload: b"" },
+    ];
     let row = |key, secondary| NewRow { key, row: b"Ulm", secondary };
     let is_refused = |done: Result<()>| matches!(done, Err(error @ Error::Entries(_)) if error.kind() == ErrorKind::Caller);
     for secondary in [&new[..1], &new[1..], &[new[1], new[0]], &[new[0], new[0]], &[]] {

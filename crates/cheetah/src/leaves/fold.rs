@@ -11,7 +11,7 @@ use crate::format::{ImageRef, Location};
 use crate::pool::{Frame, Pool, Residence};
 use std::sync::Arc;
 
-/// A leaf with less than 1/`SMALL_PARTS` of it in use should be merged with a neighbor.
+/// A leaf with less than 1/`SMALL_PARTS` of it in use should be merged with a neighbour.
 const SMALL_PARTS: usize = 3;
 
 /// A leaf and its pending changes, as they were at one moment.

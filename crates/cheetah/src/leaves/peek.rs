@@ -6,7 +6,7 @@ use crate::format::bytes::Defect;
 use crate::format::image::LeafImage;
 use crate::format::page::RecordCopy;
 use crate::format::ImageRef;
-use crate::leaves::pending::Waiting;
+use crate::leaves::pending::{Size, Waiting};
 use crate::pool::{Lookup, PageEntry, PageRef, Reuse};
 
 /// The outcome of [`Leaves::fetch_or_peek`].
@@ -138,6 +138,8 @@ impl Leaves {
             let mut pending = RecordCopy::default();
             match self.cold.pending.find(image.pid, key, &mut pending)? {
                 Waiting::Nothing => {}
+                // A mark without its record: the page decides (B8).
+                Waiting::Record(Size::Unknown) if stored.record.is_none() => return Ok(None),
                 Waiting::Record(_) => stored.record = Some(pending),
                 Waiting::Removal => stored.record = None,
             }

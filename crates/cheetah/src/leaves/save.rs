@@ -9,8 +9,9 @@
 //!       image can only change together with them (B6, C1).
 //!   V2  Under the same lock the changes become changes of the next epoch, as in an abandoned
 //!       checkpoint. So each checkpoint saves or writes all pending changes.
-//!   V3  A file contains the changes that no listed file has yet, or all changes of every page. It
-//!       is listed with the previous files, unless it contains all. After an abandoned checkpoint
+//!   V3  A file contains the changes that no listed file has yet, or all changes of every page; of a
+//!       page whose image moved, all (V5). It is listed with the previous files, unless it contains
+//!       all changes of every page. After an abandoned checkpoint
 //!       the next one saves all: the file of the abandoned one is not valid.
 //!   V4  Startup restores a record if the page map names its image. Locations are never reused, so
 //!       it skips the records of a page that was written since then. It restores records in the

@@ -1,6 +1,6 @@
 //! Leaves that have become small by applying their pending changes.
 //!
-//! A thread that removes a record from a leaf in memory also merges the leaf with a neighbor if it
+//! A thread that removes a record from a leaf in memory also merges the leaf with a neighbour if it
 //! has become small. A pending removal cannot do this, so such leaves are noted for purge. Empty
 //! leaves that are read are noted too, because a crash loses the notes.
 

@@ -15,7 +15,7 @@
 
 use super::ahead::{Ahead, Direction};
 use super::descend::{Above, Landing, Target};
-use super::look::Point;
+use super::look::{Absent, Point};
 use super::Tree;
 use crate::base::{sound, PageId, Result};
 use crate::format::page::{PageView, RecordCopy, RecordRef};
@@ -349,7 +349,9 @@ impl Cursor {
         }
         self.place = Place::Nowhere;
         let (leaf, current) = (&mut self.leaf, &mut self.key);
-        let found = self.tree.point(key, |page, view| leaf.take_at_least(page, view, key, current))?;
+        let found = self
+            .tree
+            .point(key, Absent::LoadsLeaf, |page, view| leaf.take_at_least(page, view, key, current))?;
         match found {
             Point::Page(slot) => self.stop_at(slot),
             Point::Stored(stored) => {

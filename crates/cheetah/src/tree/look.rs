@@ -26,6 +26,15 @@ pub(super) enum Point<R> {
     Stored(Stored),
 }
 
+/// What [`Tree::point`] does if a cold leaf has no record of the key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Absent {
+    /// It returns that answer.
+    Answers,
+    /// It loads the leaf, because the caller wants the next record.
+    LoadsLeaf,
+}
+
 /// Whether a lookup may load a leaf whose image cannot answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Load {
@@ -38,7 +47,8 @@ impl Tree {
     /// must not use a tree. May do I/O. A leaf that is not in memory may stay so.
     pub fn get<R>(&self, key: &[u8], f: impl FnOnce(RecordRef<'_>) -> R) -> Result<Option<R>> {
         let mut f = Some(f);
-        let found = self.point(key, |_, leaf| f.take().and_then(|f| record_of(leaf, key).map(f)))?;
+        let found =
+            self.point(key, Absent::Answers, |_, leaf| f.take().and_then(|f| record_of(leaf, key).map(f)))?;
         Ok(match found {
             Point::Page(read) => read,
             Point::Stored(stored) => f.zip(stored.record).map(|(f, record)| f(record.as_ref())),
@@ -128,6 +138,7 @@ impl Tree {
     pub(super) fn point<R>(
         &self,
         key: &[u8],
+        absent: Absent,
         on_page: impl FnOnce(&PageRef, &PageView<'_>) -> R,
     ) -> Result<Point<R>> {
         let target = Target::Key(key);
@@ -143,7 +154,11 @@ impl Tree {
             Ok(leaf) => leaf,
             Err(seen) => return Ok(Point::Page(seen)),
         };
-        match self.leaves.fetch_or_peek(leaf, key, |leaf| self.find_in_image(leaf, key))? {
+        let find = |leaf: &LeafImage<'_>| {
+            let found = self.find_in_image(leaf, key)?;
+            Ok(found.filter(|record| record.is_some() || absent == Absent::Answers))
+        };
+        match self.leaves.fetch_or_peek(leaf, key, find)? {
             Fetched::Peeked(stored) => {
                 reach::mark("record out of an image");
                 return Ok(Point::Stored(stored));
