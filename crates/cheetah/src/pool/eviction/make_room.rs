@@ -42,13 +42,13 @@ impl Pool {
         self.check_space_beside(0, reserve)
     }
 
-    /// Like [`check_space`](Self::check_space) with `bytes` bytes more, but does not check the
+    /// Like [`check_space`](Self::check_space) with `bytes` more bytes, but does not check the
     /// health.
     pub fn check_space_for(&self, bytes: u64, reserve: Reserve) -> Result<()> {
         self.segments.check_space(self.promised_bytes(), bytes, reserve)
     }
 
-    /// Like [`check_space`](Self::check_space) with `bytes` bytes more, but does not check the
+    /// Like [`check_space`](Self::check_space) with `bytes` more bytes, but does not check the
     /// health.
     fn check_space_beside(&self, bytes: usize, reserve: Reserve) -> Result<()> {
         self.segments.check_space(self.promised_bytes(), bytes as u64, reserve)

@@ -38,7 +38,7 @@ pub(in crate::pool) struct Buffers {
     memory: Arc<MemoryBudget>,
     /// Bytes of buffers that belong to frames.
     in_use: AtomicUsize,
-    /// Buffers allocated because no free one was left.
+    /// The number of buffers allocated because none was free.
     allocations: AtomicUsize,
     ranges: [RwLock<Ranges>; PageClass::ALL.len()],
     free: [Mutex<Vec<PageBuf>>; PageClass::ALL.len()],
@@ -118,7 +118,7 @@ impl Buffers {
         self.in_use.load(Relaxed)
     }
 
-    /// Buffers allocated because no free one was left.
+    /// The number of buffers allocated because none was free.
     pub(in crate::pool) fn allocations(&self) -> usize {
         self.allocations.load(Relaxed)
     }
