@@ -1,4 +1,5 @@
-//! The commands. Each prints to standard output and returns whether all is well.
+//! The commands of the tool. Each prints to standard output and returns whether no problem was
+//! found.
 
 use cheetah::server::{Db, Env, Locator};
 use cheetah::{Config, KeySource, Read, RowView, SeekMode, Table};
@@ -29,7 +30,8 @@ impl From<io::Error> for Failure {
 
 pub(crate) type Outcome = std::result::Result<bool, Failure>;
 
-/// Refuses a folder without a control file: startup would create an empty database there.
+/// Opens the database. Fails if the directory has no control file, because startup would create an
+/// empty database there.
 fn open(dir: &Path, keys: &KeySource) -> std::result::Result<Db, Failure> {
     if !dir.join("CONTROL").is_file() {
         return Err(Failure(format!("{} has no Cheetah database (no file CONTROL)", dir.display())));
@@ -39,9 +41,9 @@ fn open(dir: &Path, keys: &KeySource) -> std::result::Result<Db, Failure> {
     Ok(Db::open(env, config(keys))?)
 }
 
-/// With keys, everything written to an encrypted database is encrypted, except for tables whose
-/// setting forbids it. The server's default for tables without a setting is not known here, and the
-/// log has rows of all tables.
+/// If there are keys, everything that is written to an encrypted database is encrypted, except
+/// tables whose setting forbids it: the tool does not know the server's default for tables without
+/// a setting, and the log has rows of all tables.
 fn config(keys: &KeySource) -> Config {
     let encrypts = keys.is_there();
     Config {
@@ -61,7 +63,7 @@ fn tables(db: &Db, only: Option<&str>) -> std::result::Result<Vec<Arc<Table>>, F
     names.iter().map(|name| Ok(db.table(name)?)).collect()
 }
 
-/// Tables and indexes with their sizes.
+/// Prints the tables and indexes with their sizes.
 pub(crate) fn describe(dir: &Path, keys: &KeySource) -> Outcome {
     let db = open(dir, keys)?;
     let mut out = BufWriter::new(io::stdout().lock());
@@ -149,8 +151,8 @@ pub(crate) fn dump(dir: &Path, keys: &KeySource, name: &str, rows_max: u64) -> O
     Ok(true)
 }
 
-/// Prints a stored row on one line: null bitmap and fixed part as hex, then each variable column;
-/// for large values their length and page.
+/// Prints a stored row on one line: the null bitmap and the fixed part in hexadecimal, then each
+/// variable column. For a large value, prints its length and page.
 fn write_row(out: &mut impl Write, row: &RowView<'_>) -> io::Result<()> {
     write!(out, "  nulls {}  fixed {}", hex(row.nulls()), hex(row.fixed()))?;
     for value in row.values() {

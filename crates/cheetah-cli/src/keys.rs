@@ -1,6 +1,6 @@
-//! Keys from a file in the format of the server's plugin `file_key_management`, if the file itself
-//! is not encrypted: a line `number;key` for each key, the key in hexadecimal digits. Lines that
-//! begin with `#` are comments. Such keys have version 1; for keys of other plugins a line may be
+//! Reads keys from an unencrypted file in the format of the server's plugin `file_key_management`.
+//! The file has a line `number;key` for each key, with the key in hexadecimal digits. Lines that
+//! begin with `#` are comments. These keys have version 1. For keys of other plugins a line may be
 //! `number:version;key`.
 
 use crate::commands::Failure;
@@ -25,7 +25,7 @@ impl KeyService for FileOfKeys {
     }
 }
 
-/// Reads the file. No error shows the file's content.
+/// Reads the file. Errors do not show the file's content.
 pub(crate) fn read(path: &Path) -> Result<KeySource, Failure> {
     let wrong = |what: String| Failure(format!("{}: {what}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;

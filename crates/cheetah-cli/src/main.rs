@@ -1,8 +1,8 @@
 //! `cheetah-cli`: inspects a Cheetah data directory while no server has it open.
 //!
-//! Opening recovers first, exactly as in a server, so the output shows what a server would serve.
-//! The directory is locked meanwhile. The tool refuses to run if a server has it open. `salvage`
-//! writes nothing to the directory.
+//! Opening the database performs startup recovery, as in a server, so the output shows the data
+//! that a server would serve. The tool locks the directory while it runs, and fails if a server has
+//! the directory open. `salvage` does not write to the directory.
 
 mod commands;
 mod keys;
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs a command; `None` if there is no such command.
+/// Runs a command. Returns `None` if there is no such command.
 fn run(words: &[&str], keys: &KeySource) -> Option<commands::Outcome> {
     Some(match words {
         ["describe", dir] => commands::describe(Path::new(dir), keys),

@@ -11,11 +11,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Most ranges of keys to print for each table; the rest are counted.
+/// The maximum number of ranges of keys that are printed for each table. The remaining ranges are
+/// only counted.
 const GAPS_MAX: usize = 20;
 
-/// Copies the readable part of the database in `damaged` into a new one in `new`, which must not
-/// exist yet.
+/// Copies the readable part of the database in `damaged` into a new database in `new`, which must
+/// not exist yet.
 pub(crate) fn salvage(damaged: &Path, keys: &KeySource, new: &Path) -> Outcome {
     if !damaged.is_dir() {
         return Err(Failure(format!("{} is not a folder", damaged.display())));
@@ -32,7 +33,7 @@ pub(crate) fn salvage(damaged: &Path, keys: &KeySource, new: &Path) -> Outcome {
     let clock: Arc<dyn Clock> = Arc::new(RealClock::default());
     let copied = copy(&disks, &clock, &Config { keys: keys.clone(), ..Config::default() }, &mut tell_table);
     drop(disks);
-    // It is empty now; if not, the next salvage reports it.
+    // The directory should be empty now. If it is not, the next salvage reports it.
     let _ = fs::remove_dir(&scratch);
     match copied {
         Ok(report) => Ok(tell_all(&report, new)),
@@ -95,7 +96,7 @@ fn low_of(low: &[u8]) -> String {
     }
 }
 
-/// Prints the notes on the database as a whole, and the next steps; returns whether nothing is
+/// Prints the notes on the database as a whole, and the next steps. Returns whether no data is
 /// lost.
 fn tell_all(report: &Report, new: &Path) -> bool {
     for note in &report.notes {

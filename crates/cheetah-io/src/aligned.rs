@@ -8,20 +8,19 @@
 
 use std::ops::{Deref, DerefMut};
 
-/// Multiple at which buffers start.
+/// The alignment of buffers in bytes.
 pub const ALIGN_BYTES: usize = 4096;
 
-/// Aligned bytes; otherwise like a vector. The heap allocation is larger by as much as alignment
-/// needs.
+/// An aligned byte vector. Its heap allocation has extra bytes for the alignment.
 #[derive(Default, Debug)]
 pub struct AlignedBytes {
-    /// `start` unused bytes, then the content.
+    /// `start` unused bytes, followed by the content.
     bytes: Vec<u8>,
     start: usize,
 }
 
 impl AlignedBytes {
-    /// An empty buffer with a capacity of `capacity` bytes.
+    /// Creates an empty buffer with a capacity of `capacity` bytes.
     pub fn with_capacity(capacity: usize) -> Self {
         let mut bytes = Vec::<u8>::with_capacity(Self::memory_bytes(capacity));
         let address = bytes.as_ptr().addr();
@@ -30,12 +29,12 @@ impl AlignedBytes {
         Self { bytes, start }
     }
 
-    /// The memory of a buffer with that capacity.
+    /// Returns the memory of a buffer with this capacity.
     pub fn memory_bytes(capacity: usize) -> usize {
         capacity + if capacity < ALIGN_BYTES { 0 } else { ALIGN_BYTES - 1 }
     }
 
-    /// The number of bytes that fit without moving.
+    /// The number of bytes that fit without moving the buffer.
     pub fn capacity(&self) -> usize {
         self.bytes.capacity() - self.start
     }
@@ -57,14 +56,14 @@ impl AlignedBytes {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Makes the capacity at least `capacity` bytes; if it grows, at least doubles it.
+    /// Makes the capacity at least `capacity` bytes. If the capacity grows, it at least doubles.
     pub fn reserve(&mut self, capacity: usize) {
         if capacity > self.capacity() {
             self.move_to(capacity.max(2 * self.capacity()));
         }
     }
 
-    /// Frees memory beyond `capacity` bytes and the content.
+    /// Reduces the capacity to `capacity` bytes, or to the length of the content if that is more.
     pub fn shrink_to(&mut self, capacity: usize) {
         let capacity = capacity.max(self.len());
         if Self::memory_bytes(capacity) < self.bytes.capacity() {

@@ -2,16 +2,16 @@
 //! dropped.
 //!
 //! A general allocator keeps freed memory for later. When buffers of several sizes replace one
-//! another, holes remain between those in use, and the holes count as memory of the process. Here
-//! each size has an address range of its own, reserved when its first block is taken, and a dropped
-//! block keeps only its addresses.
+//! another, holes remain between the buffers in use, and the holes count as memory of the process.
+//! Here each size has its own address range, which is reserved when its first block is taken. A
+//! dropped block keeps only its addresses.
 //!
 //! Invariants
 //!   B1  A block number below `usable` belongs to exactly one [`Block`], is in `free`, or is at
 //!       least `fresh`.
 //!   B2  The range stays mapped as long as any of its blocks exists: each holds a reference to it.
-//! Errors    None: if a range cannot be reserved or is used up, the result is `None`, and the
-//!           caller takes a block from the heap.
+//! Errors    None. If a range cannot be reserved or is used up, the result is `None`, and the
+//!           caller allocates a block on the heap.
 
 use parking_lot::Mutex;
 use std::fmt;
@@ -19,12 +19,12 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Addresses are made usable in steps of this size, and the range starts at a multiple of it. Only
-/// usable memory counts on systems that do not overcommit memory, or that lock all mapped memory.
-/// This is the usual size of a huge page.
+/// Addresses are made usable in steps of this size, and the range starts at a multiple of it.
+/// Systems that do not overcommit memory, or that lock all mapped memory, count only usable memory.
+/// The step is the usual size of a huge page.
 const STEP_BYTES: usize = 2 << 20;
-/// From this size on, a range gets the memory of a whole step at once, as a huge page if possible:
-/// a step is then less than 1 % of the range.
+/// A range of at least this size gets the memory of a step at once, as a huge page if possible. A
+/// step is then less than 1 % of the range.
 const FILL_BYTES_MIN: usize = 256 << 20;
 
 /// A range of addresses for blocks of one size.
@@ -32,7 +32,7 @@ const FILL_BYTES_MIN: usize = 256 << 20;
 pub struct Blocks {
     block_bytes: usize,
     count: usize,
-    /// Whether a block that was never taken has its memory already.
+    /// Whether making blocks usable also allocates their memory.
     fills_steps: bool,
     numbers: Mutex<Numbers>,
 }
@@ -58,8 +58,8 @@ unsafe impl Send for Blocks {}
 unsafe impl Sync for Blocks {}
 
 impl Blocks {
-    /// Creates a range for `count` blocks, without memory. Returns `None` if ranges of blocks of
-    /// this size are impossible.
+    /// Creates a range for `count` blocks, without memory. Returns `None` if blocks of this size
+    /// cannot have a range.
     pub fn reserve(block_bytes: usize, count: usize) -> Option<Arc<Self>> {
         let bytes = block_bytes.checked_mul(count).filter(|bytes| *bytes > 0)?;
         if block_bytes % system::page_bytes()? != 0 || count > u32::MAX as usize {
@@ -69,7 +69,8 @@ impl Blocks {
         Some(Arc::new(Self { block_bytes, count, fills_steps, numbers: Mutex::default() }))
     }
 
-    /// A block with arbitrary content; `None` if all are in use, or the system has no addresses.
+    /// Returns a block with arbitrary content, or `None` if all blocks are in use or the system has
+    /// no addresses.
     pub fn take(self: &Arc<Self>) -> Option<Block> {
         let (range, number, is_filled) = self.take_number()?;
         #[expect(unsafe_code, reason = "from a number to its address")]
@@ -82,7 +83,8 @@ impl Blocks {
         Some(Block { bytes, home: Some(Arc::clone(self)) })
     }
 
-    /// The start of the range, a block's number, and whether the block has its memory already.
+    /// Returns the start of the range, the number of a block, and whether the block already has its
+    /// memory.
     fn take_number(&self) -> Option<(NonNull<u8>, usize, bool)> {
         let mut numbers = self.numbers.lock();
         if numbers.start.is_none() {
@@ -99,7 +101,7 @@ impl Blocks {
         Some((start, numbers.fresh - 1, self.fills_steps))
     }
 
-    /// Makes blocks from `first` on usable; returns the number after the last of them.
+    /// Makes blocks from number `first` on usable. Returns the number after the last usable block.
     fn make_usable(&self, start: NonNull<u8>, first: usize) -> Option<usize> {
         let step = (STEP_BYTES / self.block_bytes).max(1);
         let end = (first + step).min(self.count);
@@ -132,7 +134,7 @@ impl Drop for Blocks {
     }
 }
 
-/// Bytes with a single owner: one of [`Blocks`], or memory of the heap.
+/// Bytes with a single owner: a block of [`Blocks`], or memory on the heap.
 pub struct Block {
     bytes: NonNull<[u8]>,
     home: Option<Arc<Blocks>>,
@@ -216,7 +218,7 @@ mod system {
         let (start, end) = unsafe { (mapped.add(before), mapped.add(before + bytes)) };
         unmap(mapped, before);
         unmap(end, STEP_BYTES - before);
-        // Memory with a limit is allocated and freed in blocks, not in pages of megabytes. A system
+        // The memory is allocated and freed in blocks, which are smaller than huge pages. A system
         // without huge pages refuses the advice, which does no harm. SAFETY: the advice changes no
         // content and affects only the new mapping.
         let _ = unsafe { madvise(start.as_ptr().cast(), bytes, Advice::LinuxNoHugepage) };
@@ -230,17 +232,18 @@ mod system {
         unsafe { mprotect(part.as_ptr().cast(), bytes, MprotectFlags::READ | MprotectFlags::WRITE) }.is_ok()
     }
 
-    /// Allocates the memory of a block at once: a thread that takes a block writes all of it, and
-    /// would otherwise cause a page fault for each system page. If the system does not support
-    /// this, page faults do it.
+    /// Allocates the memory of a block at once, because a thread that takes a block writes all of
+    /// it, and would otherwise cause a page fault for each system page. If the system does not
+    /// support this, page faults allocate the memory.
     pub(super) fn populate(start: NonNull<u8>, bytes: usize) {
         // SAFETY: the block is inside the range, is usable, and has just been taken; it may have
         // any content.
         let _ = unsafe { madvise(start.as_ptr().cast(), bytes, Advice::LinuxPopulateWrite) };
     }
 
-    /// Allocates the memory of a step, as a huge page if the system has one: zeroing it takes a
-    /// fraction of the time. Later no huge page is made there, so returned memory stays returned.
+    /// Allocates the memory of a step, as a huge page if the system has one, because zeroing a huge
+    /// page takes a fraction of the time. Afterwards huge pages are disabled for the step, so that
+    /// the system does not allocate returned memory again.
     pub(super) fn fill(start: NonNull<u8>, offset: usize, bytes: usize) {
         // SAFETY: the step is inside the range, is usable, and nothing uses it yet; the advice
         // changes no content.
@@ -254,7 +257,8 @@ mod system {
         advise(Advice::LinuxNoHugepage);
     }
 
-    /// The content is lost. Locked memory stays, and is reused with the block.
+    /// Returns the memory of a block to the system. Its content is lost. Locked memory is not
+    /// returned, and is reused with the block.
     pub(super) fn give_back(start: NonNull<u8>, bytes: usize) {
         // SAFETY: the block is inside the range, and its owner has just released it: nothing reads
         // or writes it.

@@ -1,9 +1,9 @@
 //! Files and directories for the engine.
 //!
 //! Paths are relative to the root of the disk, with `/` between their parts and without `.` or
-//! `..`. Durability follows POSIX strictly: the contents and length of a file are durable after
-//! [`File::sync_data`], but that a file *exists* under a name is durable only after
-//! [`Disk::sync_dir`] of its directory.
+//! `..`. Durability follows POSIX strictly. The content and length of a file are durable after
+//! [`File::sync_data`], but the *name* of a file is durable only after [`Disk::sync_dir`] of its
+//! directory.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub struct ReadRequest<'b> {
 }
 
 impl<'b> ReadRequest<'b> {
-    /// A read that was not done yet.
+    /// Creates a read that was not performed yet.
     pub fn new(offset: u64, bytes: &'b mut [u8]) -> Self {
         Self { offset, bytes, result: Ok(()) }
     }
@@ -38,8 +38,8 @@ impl<'b> ReadRequest<'b> {
 pub trait File: Send + Sync {
     /// Fills `buf` from `offset`. Fails with `UnexpectedEof` if the file ends before that.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()>;
-    /// Does several reads, in any order, and returns when all have ended. Each has its own result;
-    /// a failed read does not affect the others.
+    /// Performs several reads, in any order, and returns when all have ended. Each read has its own
+    /// result, and a failed read does not affect the others.
     fn read_many(&self, reads: &mut [ReadRequest<'_>]) {
         for read in reads {
             read.result = self.read_at(read.offset, read.bytes);
@@ -48,7 +48,8 @@ pub trait File: Send + Sync {
     /// Writes all of `buf` at `offset`, growing the file if necessary. Not durable until
     /// [`File::sync_data`].
     fn write_at(&self, offset: u64, buf: &[u8]) -> io::Result<()>;
-    /// Makes contents and length durable. After a failure, what is durable is unknown: never retry.
+    /// Makes contents and length durable. After a failure it is unknown which bytes are durable, so
+    /// the caller must not retry.
     fn sync_data(&self) -> io::Result<()>;
     /// Length in bytes.
     fn len(&self) -> io::Result<u64>;
@@ -58,15 +59,16 @@ pub trait File: Send + Sync {
     fn allocate(&self, len: u64) -> io::Result<()>;
     /// Bytes of disk blocks that the file occupies.
     fn allocated_bytes(&self) -> io::Result<u64>;
-    /// Starts writing back dirty bytes of the range without waiting for it; a hint that never
+    /// Starts writing back dirty bytes of the range, without waiting. This is a hint, which never
     /// fails.
     fn start_writeback(&self, _offset: u64, _len: u64) {}
-    /// Drops the durable bytes of the file from the system's page cache; a hint that never fails.
+    /// Drops the durable bytes of the file from the system's page cache. This is a hint, which
+    /// never fails.
     fn leave_cache(&self) {}
 }
 
-/// Fills `bytes` from `offset` of a file; sectors that cannot be read become zeros. The caller must
-/// check the bytes with checksums.
+/// Fills `bytes` from `offset` of a file. Sectors that cannot be read become zeros, so the caller
+/// must verify the bytes with checksums.
 pub fn read_sectors(file: &dyn File, offset: u64, bytes: &mut [u8]) {
     if file.read_at(offset, bytes).is_ok() {
         return;
@@ -110,25 +112,26 @@ pub trait Disk: Send + Sync {
     fn unlink(&self, path: &str) -> io::Result<()>;
     /// Names (without the directory) of the entries of a directory, sorted.
     fn list(&self, dir: &str) -> io::Result<Vec<String>>;
-    /// Creates a directory; an existing directory is not an error.
+    /// Creates a directory. It is not an error if the directory exists.
     fn create_dir(&self, dir: &str) -> io::Result<()>;
     /// Makes creations, renames and removals inside `dir` durable. `""` is the root.
     fn sync_dir(&self, dir: &str) -> io::Result<()>;
-    /// Takes the exclusive lock of the disk through the file `path`; `WouldBlock` if another
-    /// process holds it.
+    /// Takes the exclusive lock of the disk through the file `path`. Fails with `WouldBlock` if
+    /// another process holds it.
     fn lock(&self, path: &str) -> io::Result<Box<dyn DirLock>>;
     /// Bytes that can still be written.
     fn free_bytes(&self) -> io::Result<u64>;
     /// Bytes of the disk, used or not.
     fn total_bytes(&self) -> io::Result<u64>;
-    /// Files created in `dir` from now on are written in place, even if the file system normally
-    /// writes each change elsewhere: allocated space is then sufficient. A hint that never fails.
+    /// Makes the file system write files that are later created in `dir` in place, even if it
+    /// normally writes each change to a new location. Then writes to allocated space need no more
+    /// space. This is a hint, which never fails.
     fn write_in_place(&self, _dir: &str) {}
     /// Returns whether the file system frees the space of removed files later.
     fn frees_later(&self) -> bool {
         false
     }
-    /// Makes the file system free that space now.
+    /// Makes the file system free the space of removed files now.
     fn free_now(&self) -> io::Result<()> {
         Ok(())
     }
@@ -137,14 +140,15 @@ pub trait Disk: Send + Sync {
     /// absolute, or is inside this disk or inside `outside_of`. It may be inside this disk's
     /// directory `snapshots`.
     fn create_disk(&self, path: &Path, outside_of: &Path) -> io::Result<Arc<dyn Disk>>;
-    /// The path of the file `path` for the system; the directory of the disk itself for `""`.
+    /// Returns the operating system's path of the file `path`, or of the disk's root directory for
+    /// `""`.
     fn system_path(&self, path: &str) -> io::Result<PathBuf>;
-    /// Gives the file `path` a second name, in a disk that [`create_disk`](Self::create_disk) made.
-    /// Fails if that is impossible, for example on another file system.
+    /// Gives the file `path` a second name, on a disk that [`create_disk`](Self::create_disk)
+    /// created. Fails if that is impossible, for example on another file system.
     fn link(&self, path: &str, target: &dyn Disk, target_path: &str) -> io::Result<()>;
     /// Creates a file in `target` that shares its blocks with the file `path` until one of them is
     /// written. Fails if the file system does not support that.
     fn clone_file(&self, path: &str, target: &dyn Disk, target_path: &str) -> io::Result<Arc<dyn File>>;
-    /// Removes an empty directory; `""` is the root itself.
+    /// Removes an empty directory. `""` is the root itself.
     fn remove_dir(&self, dir: &str) -> io::Result<()>;
 }

@@ -1,14 +1,15 @@
-//! A disk over another one that is only read: all writes go to a third disk.
+//! An overlay: a disk that reads from a disk below, which it never changes, and writes to a disk
+//! above.
 //!
 //! Invariants
-//!   I1  Nothing changes on the disk below: its files are opened for reading only, and its
-//!       directories are not touched. A file that is written is copied to the disk above first;
-//!       sectors that cannot be read are zeros in the copy.
+//!   I1  The disk below does not change: its files are opened for reading only, and its directories
+//!       are not modified. Before a file is written, it is copied to the disk above. Sectors that
+//!       cannot be read are zeros in the copy.
 //!   I2  All handles of a file see the same bytes, even those opened before it was copied.
-//!   I3  Nothing is durable: after a crash the user starts again.
-//!   I4  A file that was not written is closed with its last handle: there may be more files than a
-//!       process may have open.
-//! Locks     that of the names, then that of one file, then that of the written files.
+//!   I3  No write is durable. After a crash the user starts again.
+//!   I4  A file that was not written is closed with its last handle, because there may be more
+//!       files than a process may have open.
+//! Locks     `names`, then `now` of one file, then `written`.
 
 use crate::disk::{read_sectors, DirLock, Disk, File};
 use parking_lot::{Mutex, RwLock};
@@ -28,10 +29,10 @@ pub struct OverlayDisk {
     written: Arc<Written>,
 }
 
-/// Files below that were written: they stay even if they are not open.
+/// Files of the disk below that were written. They are kept even if they are not open.
 type Written = Mutex<Vec<Arc<OverlayFile>>>;
 
-/// The disk above, with the names of the files made there, which are removed at the end.
+/// The disk above, and the names of the files created there, which are removed on drop.
 struct Above {
     disk: Arc<dyn Disk>,
     made: Mutex<Vec<String>>,
@@ -49,7 +50,7 @@ impl Above {
 
 impl Drop for Above {
     fn drop(&mut self) {
-        // Best effort: a leftover file wastes space but is harmless.
+        // Errors are ignored, because a leftover file only wastes space.
         for name in self.made.get_mut() {
             let _ = self.disk.unlink(name);
         }
@@ -58,9 +59,9 @@ impl Drop for Above {
 
 #[derive(Default)]
 struct Names {
-    /// Files that were created or renamed; `None` for removed files.
+    /// Files that were created or renamed, or `None` for removed files.
     files: BTreeMap<String, Option<Arc<OverlayFile>>>,
-    /// Files below that are open, or were written.
+    /// Files of the disk below that are open or were written.
     open: BTreeMap<String, Weak<OverlayFile>>,
     directories: BTreeSet<String>,
 }
@@ -72,8 +73,8 @@ impl std::fmt::Debug for OverlayDisk {
 }
 
 impl OverlayDisk {
-    /// Reads from `below`, and writes to files in the root of `above`, which must be empty, and is
-    /// empty again when the disk and its files have been dropped.
+    /// Creates a disk that reads from `below` and writes to files in the root of `above`. `above`
+    /// must be empty, and is empty again once the disk and its files were dropped.
     pub fn new(below: Arc<dyn Disk>, above: Arc<dyn Disk>) -> Self {
         let above = Arc::new(Above { disk: above, made: Mutex::default() });
         Self { below, above, names: Mutex::default(), written: Arc::default() }
@@ -112,7 +113,7 @@ fn not_found(path: &str) -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, format!("no such file: {path}"))
 }
 
-/// The directory of a path; `""` is the root.
+/// Returns the directory of a path. `""` is the root.
 fn directory_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(directory, _)| directory)
 }
@@ -173,7 +174,7 @@ impl Disk for OverlayDisk {
         Ok(())
     }
 
-    /// Locks nothing: to exclude other processes, lock the disk below.
+    /// Locks nothing. To exclude other processes, the caller must lock the disk below.
     fn lock(&self, _path: &str) -> io::Result<Box<dyn DirLock>> {
         Ok(Box::new(Unlocked))
     }
@@ -202,14 +203,14 @@ impl Disk for OverlayDisk {
         Err(no_copies(path))
     }
 
-    /// A directory of the disk below stays (I1), but without files it does no harm.
+    /// A directory of the disk below is not removed (I1), but an empty directory does no harm.
     fn remove_dir(&self, dir: &str) -> io::Result<()> {
         self.names.lock().directories.remove(dir);
         Ok(())
     }
 }
 
-/// A file of this disk may be on either disk: the system has no path for it.
+/// A file of this disk may be on either disk, so the system has no path for it.
 fn no_copies(path: &str) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, format!("{path}: a file of an overlay disk cannot be copied"))
 }
@@ -218,7 +219,7 @@ struct Unlocked;
 
 impl DirLock for Unlocked {}
 
-/// A file, below or above.
+/// A file on the disk below or above.
 struct OverlayFile {
     above: Arc<Above>,
     written: Weak<Written>,
@@ -235,7 +236,7 @@ impl OverlayFile {
         Arc::clone(&self.now.read().file)
     }
 
-    /// The file above, for writing.
+    /// Returns the file on the disk above for writing. Copies the file there first if necessary.
     fn to_write(self: &Arc<Self>) -> io::Result<Arc<dyn File>> {
         let mut now = self.now.write();
         if !now.is_above {

@@ -1,12 +1,13 @@
 //! The real disk: files under a root directory, accessed by POSIX system calls.
 //!
 //! Invariants
-//!   I1  A path given by the engine never leaves the root: it has no empty part, no `.` and no
-//!       `..`, and is not absolute. (Symbolic links that an administrator made are followed: a log
+//!   I1  A path from the engine never leaves the root: it has no empty part, no `.` and no `..`,
+//!       and is not absolute. (Symbolic links that an administrator created are followed, so a log
 //!       directory may be on another device.)
-//!   I2  `sync_data` and `sync_dir` return only after the kernel reports the data as stable; errors
-//!       are returned and never retried here.
-//! Errors    those of the system, unchanged, so that "no space" and "not found" keep their kind.
+//!   I2  `sync_data` and `sync_dir` return only after the kernel reports the data as stable. Errors
+//!       are returned, and never retried here.
+//! Errors    The errors of the system, unchanged, so that "no space" and "not found" keep their
+//!           kind.
 
 use crate::direct::{Buffers, DirectFile};
 use crate::disk::{DirLock, Disk, File, SNAPSHOTS};
@@ -18,10 +19,11 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Files are readable by the group of the server, like those of other engines.
+/// The mode of files: the server's group may read and write them, like the files of other engines.
 const FILE_MODE: u32 = 0o660;
 const DIR_MODE: u32 = 0o770;
-/// File systems that free removed files only when they commit, seconds later: btrfs, bcachefs, ZFS.
+/// The magic numbers of btrfs, bcachefs and ZFS. They free the space of removed files only when
+/// they commit, seconds later.
 const FREES_LATER: [u64; 3] = [0x9123_683e, 0xca45_1a4e, 0x2fc1_2fc1];
 
 /// A directory of the real file system.
@@ -32,7 +34,7 @@ pub struct PosixDisk {
 }
 
 impl PosixDisk {
-    /// The disk whose root is `root`. If `root` does not exist, it is created with its missing
+    /// Opens the disk whose root is `root`. If `root` does not exist, creates it and its missing
     /// parents, durably.
     pub fn open(root: &Path) -> io::Result<Self> {
         create_directory(root)?;
@@ -54,7 +56,7 @@ impl PosixDisk {
         self.resolve(dir)
     }
 
-    /// The directory in which another disk may be created, without symbolic links.
+    /// Returns `parent` without symbolic links if another disk may be created in it.
     fn parent_of_disk(&self, parent: &Path, outside_of: &Path) -> io::Result<PathBuf> {
         let snapshots = self.root.join(SNAPSHOTS);
         let above = parent.parent().and_then(|above| above.canonicalize().ok());
@@ -109,7 +111,7 @@ impl Disk for PosixDisk {
     fn list(&self, dir: &str) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(self.resolve_dir(dir)?)? {
-            // A name that is not UTF-8 is not one of the engine's: the engine cannot use it.
+            // The engine has no files whose names are not UTF-8.
             if let Ok(name) = entry?.file_name().into_string() {
                 names.push(name);
             }
@@ -293,12 +295,12 @@ impl File for PosixFile {
 
 /// See [`File::allocated_bytes`].
 pub(crate) fn allocated_bytes(file: &fs::File) -> io::Result<u64> {
-    // `st_blocks` counts 512-byte units on every system, whatever the block size.
+    // `st_blocks` counts units of 512 bytes on every system, regardless of the block size.
     Ok(file.metadata()?.blocks().saturating_mul(512))
 }
 
 impl PosixFile {
-    /// For file systems that cannot reserve blocks: at least the length is right.
+    /// Used on file systems that cannot reserve blocks. Only sets the length.
     fn grow_to(&self, len: u64) -> io::Result<()> {
         if self.len()? < len {
             self.0.set_len(len)?;
@@ -324,7 +326,7 @@ fn start_writeback(_file: &fs::File, _offset: u64, _len: u64) {}
 
 #[cfg(target_os = "linux")]
 fn leave_cache(file: &fs::File) {
-    // The result does not matter: the system frees the memory anyway when it is needed.
+    // The result does not matter, because the system frees the memory anyway when it is needed.
     let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
 }
 

@@ -1,4 +1,4 @@
-//! Small deterministic random number generator: the same seed gives the same numbers on every
+//! A small deterministic random number generator. The same seed produces the same numbers on every
 //! machine and in every version.
 //!
 //! Invariants
@@ -12,13 +12,13 @@
 pub struct Rng([u64; 4]);
 
 impl Rng {
-    /// The generator of `seed`; every seed is valid.
+    /// Creates the generator of `seed`. Every seed is valid.
     pub fn new(seed: u64) -> Self {
         let mut state = seed;
         Self(std::array::from_fn(|_| splitmix64(&mut state)))
     }
 
-    /// Uniform over all 64-bit numbers.
+    /// Returns a number that is uniform over all 64-bit numbers.
     pub fn next_u64(&mut self) -> u64 {
         let s = &mut self.0;
         let result = s[1].wrapping_mul(5).rotate_left(7).wrapping_mul(9);
@@ -32,13 +32,13 @@ impl Rng {
         result
     }
 
-    /// Uniform over `0..n`; 0 when `n` is 0. (The bias of the multiplication is below 2^-32 for the
-    /// sizes in use.)
+    /// Returns a number that is uniform over `0..n`, or 0 if `n` is 0. (The bias of the
+    /// multiplication is below 2^-32 for the sizes in use.)
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
-    /// True with probability `p`.
+    /// Returns true with probability `p`.
     pub fn chance(&mut self, p: f64) -> bool {
         ((self.next_u64() >> 11) as f64) < p * (1u64 << 53) as f64
     }
@@ -50,7 +50,7 @@ impl Rng {
         }
     }
 
-    /// `len` random bytes.
+    /// Returns `len` random bytes.
     pub fn bytes(&mut self, len: usize) -> Vec<u8> {
         let mut bytes = vec![0; len];
         self.fill(&mut bytes);

@@ -5,14 +5,14 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// A monotonic clock.
 pub trait Clock: Send + Sync {
-    /// Nanoseconds since an arbitrary start.
+    /// Returns the nanoseconds since an arbitrary start.
     fn now_ns(&self) -> u64;
-    /// Sleeps for about `ns` nanoseconds; a simulated clock advances instead.
+    /// Sleeps for about `ns` nanoseconds. A simulated clock advances instead.
     fn sleep_ns(&self, ns: u64);
-    /// Bytes that no other call returns, here or on another machine: the identity of a new
-    /// database.
+    /// Returns bytes that no other call returns, on this or another machine. Used as the identity
+    /// of a new database.
     fn unique(&self) -> [u8; 16];
-    /// Unpredictable bytes, for secrets. If this fails, there is no other source.
+    /// Returns unpredictable bytes, for secrets. If this fails, there is no other source.
     fn random(&self) -> io::Result<[u8; 16]>;
 }
 
@@ -33,7 +33,8 @@ impl Clock for RealClock {
     fn sleep_ns(&self, ns: u64) {
         std::thread::sleep(std::time::Duration::from_nanos(ns));
     }
-    /// Random bytes of the operating system; if it has none, the time of day and the process ID.
+    /// Returns random bytes of the operating system, or the time of day and the process ID if it
+    /// has none.
     fn unique(&self) -> [u8; 16] {
         let mut bytes = [0; 16];
         let random = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
@@ -43,7 +44,7 @@ impl Clock for RealClock {
         }
         bytes
     }
-    /// Random bytes of the operating system, requested each time.
+    /// Returns random bytes, which are requested from the operating system each time.
     fn random(&self) -> io::Result<[u8; 16]> {
         let mut bytes = [0; 16];
         let count = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;

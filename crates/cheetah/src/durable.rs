@@ -2,16 +2,16 @@
 //!
 //! Invariants
 //!   D1  When a barrier returns `Ok`, everything that it covers is durable, even after a power cut.
-//!   D2  A failed sync stops the engine: it is never retried, and nothing that relies on it is
-//!       written any more. (The kernel reports a lost page once and marks it clean; a second sync
-//!       would succeed and prove nothing.)
+//!   D2  A failed sync stops the engine. The sync is never retried, and no write that relies on it
+//!       follows. (The kernel reports a lost page once and marks it clean, so a second sync would
+//!       succeed and prove nothing.)
 //!   D3  docs/developers/durability.md lists the barriers between writes; it is updated before the
 //!       code.
 //!
-//! This module also has the only function that unlinks files which a pinned snapshot may name
-//! ([`pins`]), and owns the free space ([`space`]).
+//! This module also has the only function that unlinks files that a pinned snapshot may name
+//! ([`pins`]), and it owns the free space ([`space`]).
 //!
-//! Errors    Barriers return Fatal only.
+//! Errors    A barrier fails only with `Fatal`.
 
 pub mod pins;
 pub mod space;
@@ -25,8 +25,8 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-/// The kinds of barriers. docs/developers/durability.md says what each makes durable, and which
-/// steps rely on it.
+/// The kinds of barriers. For each kind, docs/developers/durability.md says what it makes durable
+/// and which steps rely on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Barrier {
     /// Images in a segment file, before a page map names them.
@@ -37,7 +37,7 @@ pub enum Barrier {
     ChangeFile,
     /// One copy of CONTROL.
     Control,
-    /// Records in a log file, before they are acknowledged or relied upon.
+    /// Records in a log file, before they are acknowledged or anything relies on them.
     Log,
     /// Names in a directory, before anything durable relies on the files.
     Directory,
@@ -69,7 +69,7 @@ pub struct Durable {
 }
 
 impl Durable {
-    /// The barriers of `disk`; a failed barrier stops `health`.
+    /// Creates the barriers of `disk`. A failed barrier stops the engine through `health`.
     pub fn new(disk: Arc<dyn Disk>, health: Arc<Health>) -> Self {
         let space = Space::new(Arc::clone(&disk));
         Self { disk, health, trace: Mutex::new(None), pins: Pins::default(), space }
@@ -85,7 +85,7 @@ impl Durable {
         &self.space
     }
 
-    /// The latch that a failed barrier sets.
+    /// The health of the engine, which a failed barrier stops.
     pub fn health(&self) -> &Arc<Health> {
         &self.health
     }
@@ -115,26 +115,26 @@ impl Durable {
         self.pass(Barrier::Log, path, || file.sync_data())
     }
 
-    /// Makes creations, renames and removals in a directory durable; `""` is the root of the
+    /// Makes creations, renames and removals in a directory durable. `""` is the root of the
     /// database.
     pub fn directory_barrier(&self, dir: &str) -> Result<()> {
         self.pass(Barrier::Directory, dir, || self.disk.sync_dir(dir))
     }
 
-    /// Makes a file of a snapshot durable. `self` must be of another disk, with a health of its
-    /// own: a failure of the snapshot must not stop the engine (Z7).
+    /// Makes a file of a snapshot durable. `self` must belong to the snapshot, with its own disk
+    /// and health, because a failure of the snapshot must not stop the engine (Z7).
     pub fn snapshot_barrier(&self, file: &dyn File, path: &str) -> Result<()> {
         self.pass(Barrier::Snapshot, path, || file.sync_data())
     }
 
-    /// Pins files (Z2): from now on [`let_go`](Self::let_go) holds them, until the pin is dropped.
-    /// Returns `Limit` if there are too many pins.
+    /// Pins files (Z2). Until the pin is dropped, [`let_go`](Self::let_go) does not unlink them.
+    /// Fails with `Limit` if there are too many pins.
     pub fn pin(self: &Arc<Self>, paths: impl IntoIterator<Item = String>) -> Result<Pin> {
         Pin::new(self, paths)
     }
 
-    /// Unlinks a file that the database no longer needs; if a pin names it, holds it until no pin
-    /// does. Returns whether it was unlinked.
+    /// Unlinks a file that the database no longer needs. If a pin names the file, keeps it until no
+    /// pin names it. Returns whether the file was unlinked now.
     pub fn let_go(&self, path: &str) -> io::Result<bool> {
         self.pins.let_go(self.disk(), path).inspect(|is_gone| {
             if *is_gone {
@@ -163,7 +163,7 @@ impl Durable {
         *self.trace.lock() = Some(Vec::new());
     }
 
-    /// The barriers passed since the trace was started or last taken, each with its file or
+    /// Returns the barriers passed since the trace was started or last taken, each with its file or
     /// directory.
     pub fn take_trace(&self) -> Vec<(Barrier, String)> {
         self.trace.lock().as_mut().map(std::mem::take).unwrap_or_default()

@@ -1,12 +1,12 @@
-//! Failures that did not stop the engine and that no statement could report: in the background, or
-//! during cleanup.
+//! Failures that did not stop the engine and that no statement could report, because they happened
+//! in the background or during cleanup.
 //!
 //! Invariants
-//!   I1  Each place has at most one entry: its last failure. The entry is removed when the place
-//!       succeeds.
-//!   I2  A failure is announced once: the same text again is not announced until the place has
-//!       succeeded. Until a listener is set, the last failure of each place is kept for it, even if
-//!       the place has succeeded since.
+//!   I1  Each place has at most one entry, for its last failure. The entry is removed when the
+//!       place succeeds.
+//!   I2  A failure is announced once: the same text is not announced again until the place has
+//!       succeeded. Until a listener is set, the last failure of each place is kept for the
+//!       listener, even if the place succeeds later.
 //! Locks     One mutex, never held while the listener runs.
 
 use super::Error;
@@ -54,7 +54,7 @@ impl BackgroundErrors {
         self.noted.lock().last.remove(place);
     }
 
-    /// The current failures: places and their last errors.
+    /// Returns the current failures: the places and their last errors.
     pub fn list(&self) -> Vec<(&'static str, String)> {
         self.noted.lock().last.iter().map(|(place, text)| (*place, text.clone())).collect()
     }

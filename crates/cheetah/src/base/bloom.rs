@@ -4,8 +4,8 @@
 
 use crate::base::sound;
 
-/// Bits set for each hash. With eight bits for each hash, one in fifty hashes outside of the set is
-/// reported as in it.
+/// The number of bits set for each hash. With eight bits of filter for each hash, one in fifty
+/// hashes outside the set is reported as in the set.
 const PROBES: u32 = 5;
 /// The minimum size of a filter.
 const BYTES_MIN: usize = 8;

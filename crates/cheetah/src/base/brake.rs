@@ -1,9 +1,9 @@
-//! Delays of microseconds: each thread adds them up until the sum justifies a sleep, which takes
-//! sixty microseconds by itself.
+//! Delays of microseconds. Each thread adds them up until the sum is worth a sleep, because even
+//! the shortest sleep takes sixty microseconds.
 
 use std::cell::Cell;
 
-/// From this sum on the thread sleeps.
+/// The minimum sum for which a thread sleeps.
 const WORTH_SLEEPING_NS: u64 = 1_000_000;
 
 thread_local! {

@@ -6,45 +6,48 @@ use super::{Error, KeySource, Result};
 /// Settings with which a database is opened.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Bytes of the smallest pages in memory: a power of two from 512 to 16384. Wide pages are
-    /// twice as large, pages of large values up to four times. Fixed at creation of the database.
+    /// The size of the smallest pages in memory, in bytes: a power of two from 512 to 16384. Wide
+    /// pages are twice as large, and pages of large values up to four times as large. Fixed at
+    /// creation of the database.
     pub page_bytes: u32,
     /// Bytes of a segment file. Fixed at creation of the database.
     pub segment_bytes: u64,
-    /// Bytes of memory of the engine (see `memory`), until `Db::set_buffer_pool_bytes`.
+    /// The memory of the engine in bytes (see `memory`). `Db::set_buffer_pool_bytes` changes it.
     pub buffer_pool_bytes: u64,
-    /// Bytes of one log file of a busy database.
+    /// The length of a log file of a busy database.
     pub log_file_bytes: u64,
-    /// Bytes of the log files of a database with little activity, unless `log_file_bytes` is less.
+    /// The length of a log file of a database with little activity, unless `log_file_bytes` is
+    /// less.
     pub log_file_bytes_min: u64,
-    /// A checkpoint starts when a quarter of this many bytes was logged since the last one. Writers
-    /// wait at 95 percent.
+    /// The maximum size of the log. A checkpoint starts when a quarter of this size was logged
+    /// since the last checkpoint. Writers wait when 95 percent is in use.
     pub log_bytes_max: u64,
-    /// If there are any changes, a checkpoint starts at the latest after this time, in nanoseconds.
+    /// The maximum time between checkpoints in nanoseconds, if there are any changes.
     pub checkpoint_interval_ns: u64,
-    /// I/O operations a second that background work may use at low pressure, until
-    /// `Db::set_io_capacity`.
+    /// The number of I/O operations per second that background work may use at low pressure.
+    /// `Db::set_io_capacity` changes it.
     pub io_capacity: u32,
-    /// Threads that execute logged operations again when a database is opened after a crash, in
-    /// addition to the thread that reads the log. 0: as many as there are processors, at most 8.
-    /// With 1, startup starts no thread.
+    /// The number of threads that redo logged operations when a database is opened after a crash,
+    /// in addition to the thread that reads the log. With 0, it is the number of processors, at
+    /// most 8. With 1, startup starts no thread.
     pub redo_threads: u32,
     /// Purge also removes versions between the oldest and the newest snapshot when at least this
     /// many transactions have ended since the oldest snapshot.
     pub old_snapshot_lag: u64,
-    /// Whether changes of rows and index entries may be pending for a leaf that is not in memory,
-    /// until `Db::set_buffering`.
+    /// Whether changes of rows and index entries may be pending for a leaf that is not in memory.
+    /// `Db::set_buffering` changes it.
     pub buffers_changes: bool,
-    /// Whether segment files that are no longer written are read through the system's page cache.
+    /// Whether segment files that are no longer written are read through the operating system's
+    /// page cache.
     pub buffers_data_files: bool,
     /// The key service. A database that has encrypted data cannot be opened without it.
     pub keys: KeySource,
-    /// Whether tables are encrypted unless they specify it, until `Db::set_encrypt_tables`.
+    /// Whether tables without their own setting are encrypted. `Db::set_encrypt_tables` changes it.
     pub encrypts_tables: bool,
-    /// Whether the log is encrypted, until `Db::set_encrypt_log`.
+    /// Whether the log is encrypted. `Db::set_encrypt_log` changes it.
     pub encrypts_log: bool,
-    /// Whether the two settings apply only if something is already encrypted: for programs that
-    /// inspect a database, which then need no keys because of them.
+    /// Whether the two settings above apply only if some data is already encrypted. Programs that
+    /// inspect a database set this, so that they need keys only for encrypted databases.
     pub stays_plain: bool,
 }
 
@@ -60,7 +63,7 @@ impl Default for Config {
             checkpoint_interval_ns: 300_000_000_000,
             io_capacity: 2000,
             redo_threads: 0,
-            // More than the lag that 512 connections with a transaction each cause.
+            // This is more than the lag that 512 connections with one transaction each cause.
             old_snapshot_lag: 4096,
             buffers_changes: true,
             buffers_data_files: false,
@@ -73,8 +76,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Pages of 512 bytes, a handful of frames, and a log that wraps every few KiB, so that a
-    /// thousand operations take every rare path. For tests.
+    /// Returns a configuration for tests: pages of 512 bytes, a handful of frames, and log files of
+    /// a few KiB, so that a thousand operations reach every rare path.
     pub fn tiny() -> Self {
         Self {
             page_bytes: 512,
@@ -101,7 +104,7 @@ impl Config {
         64 * u64::from(page_bytes)
     }
 
-    /// Returns an error that names the first setting that cannot work.
+    /// Fails with the first setting that has an invalid value.
     pub fn validate(&self) -> Result<()> {
         let refuse = |name, value, range: String| Err(Error::Setting { name, value, range });
         let page_bytes = u64::from(self.page_bytes);

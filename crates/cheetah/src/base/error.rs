@@ -1,8 +1,8 @@
 //! Errors of the engine. A message says what is wrong, where, and what to do. The message of a
 //! conflict only says what is wrong, because the caller knows the row and retries.
 //!
-//! By [`Error::kind`] callers decide whether to retry, to change the request, to provide a missing
-//! resource, to restore a table, or to open the database again.
+//! Callers use [`Error::kind`] to decide whether to retry, to change the request, to provide a
+//! missing resource, to restore a table, or to open the database again.
 
 use super::TxnId;
 use std::io;
@@ -24,14 +24,14 @@ pub enum ErrorKind {
     Resource,
     /// The operating system refused an operation on a file. The engine continues.
     Io,
-    /// Bytes on disk are damaged. A request that needs them fails; others continue. A startup that
-    /// needs them quarantines the table.
+    /// Bytes on disk are damaged. A request that needs these bytes fails; others succeed. A startup
+    /// that needs them quarantines the table.
     Corruption,
-    /// The engine has stopped. Nothing works until the database is opened again.
+    /// The engine has stopped. Every call fails until the database is opened again.
     Stopped,
 }
 
-/// Why a constraint forbids a change of a definition.
+/// The reason why a constraint forbids a change of a definition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ConstraintProblem {
@@ -39,13 +39,13 @@ pub enum ConstraintProblem {
     CannotAdd,
     /// Another constraint of the database has the same name.
     NameIsTaken,
-    /// The table is the parent of others.
+    /// The table is the parent of other tables.
     IsReferenced,
     /// An index would be dropped that another constraint needs.
     IndexIsNeeded,
 }
 
-/// Why a full-text query is refused.
+/// The reason why a full-text query is rejected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum SearchProblem {
@@ -66,7 +66,7 @@ pub enum Error {
     /// The unique key already exists.
     #[error("duplicate key in index {index_no}")]
     DuplicateKey {
-        /// Position of the index in its table; 0 is the clustered one.
+        /// The position of the index in its table. Zero is the clustered index.
         index_no: usize,
         /// Clustered key of the row that holds the key.
         existing: Vec<u8>,
@@ -74,13 +74,13 @@ pub enum Error {
     /// A table with this name already exists.
     #[error("table '{0}' exists already")]
     TableExists(String),
-    /// No such table.
+    /// There is no table with this name.
     #[error("table '{0}' does not exist in the engine")]
     NoSuchTable(String),
-    /// The row does not exist (any more).
+    /// The row does not exist, or no longer exists.
     #[error("row not found")]
     RowNotFound,
-    /// Waited longer than the lock wait timeout.
+    /// The transaction waited longer than the lock wait timeout.
     #[error("lock wait timeout exceeded")]
     LockTimeout,
     /// Waiting would close a cycle of waiting transactions.
@@ -95,7 +95,7 @@ pub enum Error {
     /// Another transaction holds a lock, and the caller does not wait.
     #[error("locked by another transaction")]
     Locked,
-    /// The caller was asked to stop.
+    /// The caller requested an interruption.
     #[error("interrupted")]
     Interrupted,
     /// The locks of all transactions fill the memory for locks.
@@ -109,15 +109,15 @@ pub enum Error {
     Constraint {
         /// The kind of problem.
         problem: ConstraintProblem,
-        /// The details; for `IndexIsNeeded` the name of the index.
+        /// The details. For `IndexIsNeeded`, the name of the index.
         detail: String,
     },
-    /// A full-text query is refused.
+    /// A full-text query is rejected.
     #[error("{detail}")]
     Search {
         /// The reason.
         problem: SearchProblem,
-        /// The details; for `Syntax` in InnoDB's words.
+        /// The details. For `Syntax`, in InnoDB's words.
         detail: String,
     },
     /// A bound was exceeded: key or row size, number of indexes, memory.
@@ -130,7 +130,7 @@ pub enum Error {
         /// The largest allowed value.
         limit: u64,
     },
-    /// A setting with which the engine cannot work.
+    /// A setting has a value with which the engine cannot work.
     #[error("{name} is {value}: it must be {range}")]
     Setting {
         /// The name of the setting: the server's variable without `cheetah_`, if there is one.
@@ -145,7 +145,7 @@ pub enum Error {
     Key {
         /// The ID of the key.
         id: u32,
-        /// The version; 0 for the newest version.
+        /// The version, or 0 for the newest version.
         version: u32,
         /// The problem, the use of the key, and the remedy.
         detail: String,
@@ -156,7 +156,7 @@ pub enum Error {
          each of them, in their order (an update with the same key: the same indexes before and after)"
     )]
     Entries(String),
-    /// The disk has not enough space for the change.
+    /// The disk does not have enough space for the change.
     #[error("disk full: {0}; free space or enlarge the file system, then try again")]
     DiskFull(String),
     /// A file has a format that this version does not support.
@@ -185,8 +185,8 @@ pub enum Error {
         /// The reason given.
         source: io::Error,
     },
-    /// A rollback has met an error. Rows that are not rolled back yet stay locked until the engine
-    /// has rolled them back.
+    /// A rollback met an error. Rows that are not rolled back yet stay locked until the engine has
+    /// rolled them back.
     #[error(
         "the rollback of transaction {txn} has met an error: {reason}; the rows that it has not rolled back yet stay \
          locked while the engine keeps trying; if the cause persists, restart the server, or drop or truncate the table"
@@ -213,7 +213,7 @@ fn of_version(version: u32) -> String {
     }
 }
 
-/// Linux's ENOMEM, ENFILE and EMFILE, which do not mean that the file is unreadable.
+/// ENOMEM, ENFILE and EMFILE of Linux, which do not mean that the file is unreadable.
 const SHORTAGES: [i32; 3] = [12, 23, 24];
 
 impl Error {
@@ -246,8 +246,8 @@ impl Error {
         }
     }
 
-    /// Returns whether the error means that written bytes cannot be read: they are damaged, or the
-    /// disk cannot read them. Then a copy of the bytes may help.
+    /// Returns whether the error means that written bytes cannot be read, because they are damaged
+    /// or the disk cannot read them. In this case another copy of the bytes may be intact.
     pub fn is_of_unreadable_bytes(&self) -> bool {
         match self {
             Error::Corruption { .. } => true,
@@ -284,8 +284,8 @@ impl Error {
         Error::Io { op, path, source }
     }
 
-    /// Intact bytes of a layout that this version does not support. `what` names the layout and its
-    /// version.
+    /// Creates the error for intact bytes of a layout that this version does not support. `what`
+    /// names the layout and its version.
     pub fn newer(place: impl Into<String>, what: impl std::fmt::Display) -> Self {
         let detail = format!(
             "written by a newer version of Cheetah ({what}); open it with that version or a later one"
@@ -293,7 +293,7 @@ impl Error {
         Error::Unsupported { place: place.into(), detail }
     }
 
-    /// A corruption error.
+    /// Creates a corruption error.
     pub fn corrupt(place: impl Into<String>, detail: impl Into<String>) -> Self {
         Error::Corruption { place: place.into(), detail: detail.into() }
     }

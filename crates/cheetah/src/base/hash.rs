@@ -1,17 +1,18 @@
-//! The hash functions of the engine: of keys, for latches and locks that represent keys, and of
-//! numbers, for maps.
+//! The hash functions of the engine. It hashes keys for the latches and locks that represent them,
+//! and numbers for maps.
 //!
-//! Both are fast and the same in every run. This is safe, although users choose the keys:
+//! Both functions are fast and the same in every run. This is safe, although users choose the keys:
 //!   - The keys of maps are numbers that the engine assigns, or hashes of users' keys. Equal hashes
 //!     share one element, so no choice of keys makes a map slow.
 //!   - Users' keys with the same hash share a lock or a latch. They wait for each other, but the
-//!     result is correct. An attacker with such keys slows down transactions on their own rows.
-//!   - CHECK TABLE compares sums of hashes. An attacker who chooses keys for this can hide a
-//!     difference in their own rows only.
+//!     result is correct. An attacker who chooses such keys slows down only transactions on the
+//!     attacker's own rows.
+//!   - CHECK TABLE compares sums of hashes. An attacker who chooses keys for this purpose can only
+//!     hide a difference in the attacker's own rows.
 //!   - The same hashes in every run make failed tests repeatable.
 //!
-//! A map whose keys are users' keys, or numbers from outside, needs the standard library's hasher,
-//! which has a secret. Hashes are not written to files.
+//! A map whose keys are users' keys or numbers from outside the engine needs the standard library's
+//! hasher, which has a secret. Hashes are not written to files.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -29,7 +30,7 @@ pub(crate) type FastSet<K> = HashSet<K, BuildHasherDefault<FastHasher>>;
 
 /// Bytes that a map takes for its slots, used or not.
 pub(crate) fn map_bytes<K, V>(map: &FastMap<K, V>) -> usize {
-    // One of eight slots is never used. Each slot has a byte in addition to its element.
+    // One in eight slots is never used. Each slot has a byte in addition to its element.
     map.capacity() / 7 * 8 * (size_of::<(K, V)>() + 1)
 }
 
@@ -56,13 +57,14 @@ pub(crate) fn hash_number(number: u64) -> u64 {
 }
 
 /// A sum of hashes, independent of their order. Lists with the same elements, each the same number
-/// of times, have the same sum. Two sums of 64 bits make it very unlikely that other lists do. No
-/// defense against elements that are chosen on purpose.
+/// of times, have the same sum. Two sums of 64 bits make it very unlikely that different lists have
+/// the same sum. This is no defense against elements that an attacker chooses.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct HashSum(u64, u64);
 
 impl HashSum {
-    /// Adds an element of three parts. The same bytes split into other parts have another hash.
+    /// Adds an element of three parts. The same bytes divided into different parts have a different
+    /// hash.
     pub(crate) fn add(&mut self, parts: [&[u8]; 3]) {
         let hash = |of| {
             let parts = parts.map(|part| hash_key(of, part));
@@ -73,13 +75,13 @@ impl HashSum {
     }
 }
 
-/// The largest power of two up to `wanted`, at least 1.
+/// Returns the largest power of two that is at most `wanted`, but at least 1.
 pub(crate) fn shards_count(wanted: usize) -> usize {
     1 << wanted.max(1).ilog2()
 }
 
-/// The index of the shard of `hash`. `shards_count` is a power of two. Uses bits that a map uses
-/// least.
+/// Returns the index of the shard of `hash`. `shards_count` must be a power of two. Uses bits of
+/// the hash that maps use least.
 pub(crate) fn shard_index(hash: u64, shards_count: usize) -> usize {
     (hash >> 40) as usize & (shards_count - 1)
 }

@@ -1,5 +1,5 @@
-//! The fatal error of an engine, if one occurred: from then on every call fails, until the database
-//! is opened again.
+//! The fatal error of an engine. Once it occurs, every call fails until the database is opened
+//! again.
 //!
 //! Invariants
 //!   I1  A failed sync is fatal and never retried (the kernel marks pages clean after reporting it
@@ -19,7 +19,7 @@ pub struct Health {
 }
 
 impl Health {
-    /// `Err(Fatal)` once the engine has stopped.
+    /// Fails with `Fatal` if the engine has stopped.
     pub fn check(&self) -> Result<()> {
         match self.stopped.get() {
             None => Ok(()),
@@ -33,7 +33,8 @@ impl Health {
         Error::Fatal(reason.clone())
     }
 
-    /// Stops the engine if `result` is an error, because a mini-transaction is incomplete.
+    /// Stops the engine if `result` is an error, because the error leaves a mini-transaction
+    /// incomplete.
     pub fn must<T>(&self, what: &str, result: Result<T>) -> Result<T> {
         result.map_err(|error| self.stop(format!("{what} failed in the middle: {error}")))
     }
@@ -48,7 +49,7 @@ impl Health {
         &self.stalls
     }
 
-    /// Why the engine has stopped, if it has.
+    /// Returns why the engine has stopped, if it has.
     pub fn reason(&self) -> Option<&str> {
         self.stopped.get().map(String::as_str)
     }

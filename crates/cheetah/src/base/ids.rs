@@ -1,4 +1,4 @@
-//! Identifiers with a type each, so that they cannot be confused.
+//! Identifiers. Each has its own type, so that they cannot be confused.
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident($inner:ty)) => {
@@ -35,15 +35,16 @@ id! {
     Lsn(u64)
 }
 id! {
-    /// A transaction that has written something. 48 bits, never reused. 0 means "none".
+    /// A transaction that has written at least one change. 48 bits, never reused. 0 means "none".
     TxnId(u64)
 }
 id! {
-    /// The caller's name for the session of a transaction that others wait for. 0 means "none".
+    /// The caller's ID for the session of a transaction that other transactions wait for. 0 means
+    /// "none".
     SessionId(u64)
 }
 id! {
-    /// A version of the page map: the pages that one checkpoint makes durable as a whole. Never
+    /// A version of the page map: the state of all pages that one checkpoint makes durable. Never
     /// reused.
     Epoch(u64)
 }
@@ -55,13 +56,14 @@ id! {
 impl PageId {
     /// No page.
     pub const NONE: PageId = PageId(0);
-    /// The largest page number: the limit of the page table (a petabyte of pages). 40 bits on disk.
+    /// The largest page number, which is the limit of the page table (a petabyte of pages). 40 bits
+    /// on disk.
     pub const MAX: PageId = PageId((1 << 36) - 1);
 }
 
 impl TableId {
-    /// The bit that is set in the IDs of temporary tables only. So the ID alone shows that a table
-    /// is not logged (Y1 of docs/developers/durability.md).
+    /// The bit that is set only in the IDs of temporary tables, so that the ID alone shows that a
+    /// table is not logged (Y1 of docs/developers/durability.md).
     pub const TEMPORARY: TableId = TableId(1 << 31);
 
     /// Returns whether this is the ID of a temporary table.
@@ -74,7 +76,7 @@ impl TableId {
         TableId(self.0 & !Self::TEMPORARY.0)
     }
 
-    /// The ID `next`, with the bit of temporary tables if `self` has it.
+    /// Returns the ID `next`, with the bit of temporary tables if `self` has it.
     pub fn numbered(self, next: TableId) -> TableId {
         TableId(next.0 | self.0 & Self::TEMPORARY.0)
     }

@@ -1,14 +1,14 @@
-//! The server's key service, as the engine sees it.
+//! The interface of the server's key service to the engine.
 
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// Provides keys. Each key has an ID, and versions that only grow. May block, for example for a
-/// network call.
+/// Provides keys. Each key has an ID and versions, whose numbers only grow. Calls may block, for
+/// example for network I/O.
 pub trait KeyService: Send + Sync {
-    /// The newest version of a key; `None` if the key does not exist.
+    /// Returns the newest version of a key, or `None` if the key does not exist.
     fn newest_version(&self, id: u32) -> Option<u32>;
-    /// The bytes of a version of a key, 16 or more; `None` if they are not available.
+    /// Returns the bytes of a version of a key, 16 or more, or `None` if they are not available.
     fn key(&self, id: u32, version: u32) -> Option<Zeroizing<Vec<u8>>>;
 }
 

@@ -4,15 +4,16 @@
 //! recorded: they take at least microseconds.
 //!
 //! Invariants
-//!   I1  No thread waits: counters are atomic and relaxed. They are read one by one, so an
-//!       operation recorded concurrently may be in some of them and not yet in others.
+//!   I1  No thread waits, because the counters are relaxed atomics. They are read one by one, so an
+//!       operation recorded concurrently may be counted in some of them and not yet in others.
 
 use cheetah_io::Clock;
 use std::ops::AddAssign;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Buckets of a histogram: the first has operations of less than a microsecond; each further bucket
-/// those up to twice as long; the last one all that took longer, 18 minutes or more.
+/// The number of buckets of a histogram. The first bucket counts operations shorter than a
+/// microsecond, and the upper bound of each further bucket is twice that of the previous one. The
+/// last bucket counts all longer operations, of about 18 minutes or more.
 pub const BUCKETS_COUNT: usize = 32;
 
 const NS_PER_US: u64 = 1_000;
@@ -75,12 +76,13 @@ pub struct LatencyCounts {
     pub max_ns: u64,
 }
 
-/// The operations within a range of latencies.
+/// The number of operations within a range of latencies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bucket {
-    /// The latency is at least this.
+    /// The minimum latency, in microseconds.
     pub from_us: u64,
-    /// The latency is less than this; `None` for the last bucket, which has no bound.
+    /// The latency is less than this number of microseconds. `None` for the last bucket, which has
+    /// no upper bound.
     pub below_us: Option<u64>,
     /// Number of operations.
     pub count: u64,
@@ -112,7 +114,7 @@ impl AddAssign for LatencyCounts {
     }
 }
 
-/// The bucket of an operation: the number of bits of its microseconds.
+/// Returns the bucket of an operation, which is the number of bits of its duration in microseconds.
 fn bucket_of(ns: u64) -> usize {
     let bits = u64::BITS - (ns / NS_PER_US).leading_zeros();
     (bits as usize).min(BUCKETS_COUNT - 1)

@@ -1,8 +1,8 @@
 //! Types that all layers share: identifiers, errors, configuration, the health of the engine,
-//! hashing and delays; statistics of threads about their work and their waits; and test hooks:
+//! hashing, delays, statistics about the work and the waits of threads, and the test hooks
 //! `planted`, `reach`, `sync` and `model`.
 //!
-//! Many files: one for each thing that is shared.
+//! This module has many files: one for each thing that layers share.
 
 mod background_errors;
 pub(crate) mod bloom;

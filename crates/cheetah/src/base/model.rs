@@ -1,17 +1,17 @@
-//! The types of [`super::sync`], with the model checker's primitives. A model includes a source
-//! file of the engine again, with this module as its `sync`. The checker runs all orders of its
-//! threads' steps that the memory model allows. One thread of the system runs them all, so a
-//! planted bug affects all of them.
+//! The types of [`super::sync`], built on the model checker's primitives. A model includes a source
+//! file of the engine again, with this module as its `sync`. The checker runs all orders of the
+//! steps of the model's threads that the memory model allows. A single operating system thread runs
+//! them all, so a planted bug affects all of them.
 
 pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::ops::{Deref, DerefMut};
 use std::sync::LockResult;
 
-/// The number of preemptions of a thread. More preemptions take minutes, and most races need one or
-/// two.
+/// The maximum number of preemptions of a thread. With more preemptions a model takes minutes, and
+/// most races need one or two.
 const PREEMPTIONS_MAX: usize = 3;
 
-/// A model with fewer orders does not test what it claims.
+/// The minimum number of orders. A model with fewer orders does not test what it claims.
 const ORDERS_MIN: u64 = 100;
 
 /// Runs all orders. Panics if an assertion fails or threads deadlock.
@@ -42,8 +42,8 @@ pub(crate) fn finds(name: &'static str, model: impl Fn() + Send + Sync + 'static
     is_found
 }
 
-/// A guard of the checker. After a model has failed the guard is leaked, because its lock does not
-/// exist any more.
+/// A lock guard of the checker. If a model fails, the guard is leaked, because its lock no longer
+/// exists.
 #[derive(Debug)]
 pub(crate) struct Guard<G>(Option<G>);
 

@@ -1,11 +1,11 @@
-//! The current thread's work on pages, for a statement whose user requests it.
+//! Counts the current thread's work on pages, for a statement whose user requests it.
 //!
 //! Invariants
 //!   I1  Counters are thread-local. If they are not requested, nothing is counted, and the only
 //!       cost is a check of a thread-local flag for each page. The flag is stored with the thread's
 //!       number, which the counter of all fetches needs anyway, so one access to thread-local
 //!       memory suffices for both.
-//!   I2  Counts may be nested: work counted by the inner count is not in the outer one.
+//!   I2  Counts may be nested. Work that an inner count includes is not part of the outer count.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -17,11 +17,11 @@ pub struct PageWork {
     pub pages_accessed: u64,
     /// Pages changed, once for each exclusive latch.
     pub pages_updated: u64,
-    /// Images that this thread has read from disk.
+    /// Images that this thread read from disk.
     pub pages_read: u64,
-    /// Time for these reads, in nanoseconds.
+    /// The time of these reads, in nanoseconds.
     pub read_ns: u64,
-    /// Pages that other threads were requested to read ahead.
+    /// Pages that this thread requested other threads to read ahead.
     pub pages_prefetched: u64,
     /// Older versions of rows that were read from the undo log.
     pub versions_read: u64,
@@ -37,7 +37,7 @@ impl PageWork {
         versions_read: 0,
     };
 
-    /// The work since `since`, an earlier value of the same thread.
+    /// Returns the work since `since`, an earlier value of the same thread.
     pub fn after(self, since: PageWork) -> PageWork {
         PageWork {
             pages_accessed: self.pages_accessed.wrapping_sub(since.pages_accessed),
@@ -54,7 +54,7 @@ impl PageWork {
 struct Own {
     /// Number of counts in progress.
     wanted: Cell<u32>,
-    /// From 1; 0 before it is assigned.
+    /// The number of the thread, from 1, or 0 before it is assigned.
     number: Cell<usize>,
     done: Cell<PageWork>,
 }

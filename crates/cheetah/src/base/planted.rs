@@ -1,21 +1,22 @@
-//! Planted bugs: places where a test can make the engine do the wrong thing, to prove that the
+//! Planted bugs are places where a test can make the engine do the wrong thing, to prove that the
 //! tests detect it.
 //!
-//! A place reads `sound!(condition, "name")`: the condition, which is false with the bug planted.
-//! The name says what then happens. Where there is no condition it is `true`.
+//! At such a place the code has `sound!(condition, "name")`. Its value is the condition, or false
+//! while the bug is planted. The name says what the engine then does. A place without a condition
+//! has `true`.
 //!
 //! Invariants
-//!   I1  Without the feature `planted-bugs` `sound!` is its condition and costs nothing. Only the
-//!       tests of this workspace enable the feature (through a development dependency); no released
-//!       build does.
+//!   I1  Without the feature `planted-bugs`, `sound!` is just its condition and costs nothing. Only
+//!       the tests of this workspace enable the feature (through a development dependency); no
+//!       released build does.
 //!   I2  A bug is planted in the thread that plants it, until its guard is dropped, so that
 //!       concurrent tests do not disturb each other.
-//!   I3  Every name has a test that fails if the bug is not caught, or was never reached.
+//!   I3  Every name has a test that fails if the bug is not detected or was never reached.
 //!       `tests/rules.rs` checks this, and generates docs/developers/planted-bugs.md from these
 //!       tests.
 //!   I4  A bug counts as reached when its condition was true.
 
-/// The condition, or false while the bug with this name is planted.
+/// Evaluates to the condition, or to false while the bug with this name is planted.
 macro_rules! sound {
     ($condition:expr, $bug:literal) => {
         $condition && !$crate::base::planted::is_on($bug)
@@ -40,7 +41,7 @@ mod with_feature {
     use std::cell::RefCell;
 
     thread_local! {
-        /// The names, and the number of times each was reached.
+        /// The names of the planted bugs, and the number of times that each was reached.
         static PLANTED: RefCell<Vec<(&'static str, u64)>> = const { RefCell::new(Vec::new()) };
     }
 
@@ -64,7 +65,7 @@ mod with_feature {
     pub struct Planted(&'static str);
 
     impl Planted {
-        /// The number of checks of this bug: 0 means that the test proves nothing.
+        /// The number of times that the bug was reached. Zero means that the test proves nothing.
         pub fn reached_count(&self) -> u64 {
             PLANTED.with_borrow(|planted| {
                 planted

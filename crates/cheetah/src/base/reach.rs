@@ -1,4 +1,4 @@
-//! Reach marks: a rare path notes that it was taken, and a test asserts it.
+//! Reach marks: a rare code path notes that it was taken, and a test asserts that it was.
 //!
 //! A model test that never splits an inner page proves nothing about splitting inner pages. Marks
 //! exist only in builds with debug assertions; in release builds [`mark`] is empty.
@@ -18,7 +18,7 @@ pub fn mark(name: &'static str) {
     let _ = name;
 }
 
-/// The number of times that the path `name` was taken in this process; 0 in release builds.
+/// The number of times that the path `name` was taken in this process. Always 0 in release builds.
 pub fn count(name: &str) -> u64 {
     #[cfg(debug_assertions)]
     return MARKS.lock().get(name).copied().unwrap_or(0);

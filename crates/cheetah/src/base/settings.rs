@@ -1,20 +1,21 @@
-//! Server variables that depend on each other. If their values are not compatible, the engine uses
-//! values that work and warns, like InnoDB, because refusing them would leave the server without
-//! its tables. A program that opens a database itself gets an error instead ([`Config::validate`]).
+//! Server variables that depend on each other. If their values are not compatible, the engine
+//! adjusts them and warns, like InnoDB, because otherwise the server would run without its tables.
+//! A program that opens a database itself gets an error instead ([`Config::validate`]).
 //!
 //! Invariants
-//!   I1  Each value is in its own range that the server allows, before and after.
-//!   I2  Of two incompatible values, the one that was not set changes; a default value counts as
-//!       not set. If both were set, the value that is derived from the other changes.
+//!   I1  Each value is in the range that the server allows, before and after the adjustment.
+//!   I2  If two values are incompatible and one was not set, that one changes. A default value
+//!       counts as not set. If both were set, the value that is derived from the other changes.
 //!   I3  Adjusted settings are compatible: a second adjustment changes nothing.
 
 use super::Config;
 use std::fmt;
 
-/// Log files are multiples of this, as the server rounds `cheetah_log_file_size`.
+/// The length of log files is a multiple of this, because the server rounds `cheetah_log_file_size`
+/// in this way.
 const LOG_FILE_UNIT: u64 = 1 << 20;
 
-/// The log has room for at least this many files.
+/// The minimum number of files that the log has space for.
 pub(super) const LOG_FILES_MIN: u64 = 4;
 
 /// The variables that depend on each other.
@@ -59,7 +60,8 @@ impl ServerSettings {
         self.adjust_log().into_iter().chain(self.adjust_words()).collect()
     }
 
-    /// The log's size limits the use of the disk, so the size of its files is derived from it.
+    /// Adjusts the sizes of the log. The size of the log limits the use of the disk, so the size of
+    /// its files is derived from it.
     fn adjust_log(&mut self) -> Option<Adjustment> {
         let (asked_max, asked_file) = (self.log_bytes_max, self.log_file_bytes);
         let least = LOG_FILES_MIN.saturating_mul(asked_file);
@@ -82,8 +84,9 @@ impl ServerSettings {
         Some(Adjustment { name: "cheetah_log_file_size", asked: asked_file, taken, because })
     }
 
-    /// Incompatible lengths would index no word at all. Incompatible values were both set: neither
-    /// default is outside of the other's range.
+    /// Adjusts the lengths of words. With incompatible lengths no word would be indexed. If the
+    /// values are incompatible, both were set, because no allowed value of one is incompatible with
+    /// the other's default.
     fn adjust_words(&mut self) -> Option<Adjustment> {
         let (asked, max) = (self.word_chars_min, self.word_chars_max);
         if asked <= max {

@@ -1,5 +1,5 @@
-//! Stages: why a thread waits, or which long work it does. The observer, which the caller of the
-//! engine sets, is notified so that it can show them.
+//! Stages say why a thread waits, or which long work it does. The caller of the engine sets an
+//! observer, which is notified of stages so that it can show them.
 //!
 //! The process has one observer. It identifies the connection by the calling thread, so that no
 //! layer has to pass it down. The engine's own threads report their stages too, but belong to no
@@ -11,7 +11,7 @@
 
 use std::sync::OnceLock;
 
-/// The reason of a wait, or the long work.
+/// The reason for a wait, or a kind of long work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
     /// Waits for the lock of a row or a range.
@@ -20,7 +20,7 @@ pub enum Stage {
     TableLock,
     /// Waits until a checkpoint frees space in the log, or is delayed because the log fills up.
     LogSpace,
-    /// Writes the pages that fill the memory, or waits until other threads have written them.
+    /// Writes dirty pages to free memory, or waits until other threads have written them.
     Memory,
     /// Rolls changes back.
     RollingBack,
@@ -32,30 +32,31 @@ pub type Before = [u64; 3];
 /// The result of [`Observer::begin`].
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Begun {
-    /// The ID of the connection of this thread; 0 if it has none.
+    /// The ID of the connection of this thread, or 0 if it has none.
     pub connection: u64,
     /// State for the end of the stage.
     pub before: Before,
 }
 
-/// Is notified when stages begin and end. It must not wait, and must not call the engine.
+/// The observer is notified when stages begin and end. It must not wait, and must not call the
+/// engine.
 pub trait Observer: Send + Sync {
     /// The calling thread begins a stage.
     fn begin(&self, stage: Stage) -> Begun;
     /// The calling thread ends a stage, whose begin returned `before`.
     fn end(&self, stage: Stage, before: &Before);
-    /// The ID of the connection of the calling thread; 0 if it has none.
+    /// The ID of the connection of the calling thread, or 0 if it has none.
     fn connection(&self) -> u64;
 }
 
 static OBSERVER: OnceLock<Box<dyn Observer>> = OnceLock::new();
 
-/// Sets the observer for all databases of the process. Only the first one is used.
+/// Sets the observer for all databases of the process. Only the first observer is used.
 pub fn observe(observer: impl Observer + 'static) {
     let _ = OBSERVER.set(Box::new(observer));
 }
 
-/// The ID of the connection of this thread; 0 if it has none.
+/// The ID of the connection of this thread, or 0 if it has none.
 pub fn connection() -> u64 {
     OBSERVER.get().map_or(0, |observer| observer.connection())
 }
@@ -76,7 +77,7 @@ impl InStage {
         self.0
     }
 
-    /// The ID of the connection of this thread; 0 if it has none.
+    /// The ID of the connection of this thread, or 0 if it has none.
     pub fn connection(&self) -> u64 {
         self.1.connection
     }

@@ -4,11 +4,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::OnceLock;
 
-/// More threads would wait for the disk, and for other statements.
+/// The maximum number of threads. More threads would only wait for the disk and for other
+/// statements.
 const STATEMENT_THREADS_MAX: usize = 4;
 
 /// The number of threads that a step of one statement may use, including its own: the number of
-/// processors, at most four. The threads end before the step does.
+/// processors, at most four. The threads end before the step ends.
 pub fn statement_threads() -> usize {
     static PROCESSORS: OnceLock<usize> = OnceLock::new();
     let count = || std::thread::available_parallelism().map_or(1, usize::from);

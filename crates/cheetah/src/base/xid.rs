@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// An XID as X/Open defines it: a format, and a name in two parts (the global transaction, and its
-/// branch).
+/// An XID as defined by X/Open: a format and a name in two parts, the global transaction and its
+/// branch.
 ///
 /// Like MariaDB, [`names_same`](Xid::names_same) ignores the format.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -15,11 +15,11 @@ pub struct Xid {
 }
 
 impl Xid {
-    /// Maximum bytes of a part.
+    /// The maximum length of a part in bytes.
     pub const PART_BYTES_MAX: usize = 64;
     const NAME_BYTES_MAX: usize = 2 * Self::PART_BYTES_MAX;
 
-    /// `None` if a part is too long.
+    /// Creates an XID. Returns `None` if a part is too long.
     pub fn new(format: u64, global: &[u8], branch: &[u8]) -> Option<Self> {
         if global.len().max(branch.len()) > Self::PART_BYTES_MAX {
             return None;

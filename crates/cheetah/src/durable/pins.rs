@@ -1,10 +1,11 @@
-//! The files that pinned snapshots name, by path, and the files that are kept only for snapshots.
+//! The paths of the files that pinned snapshots name, and the files that are kept only for
+//! snapshots.
 //!
 //! Invariants (docs/developers/durability.md)
-//!   Z2  A file that a pin names is not unlinked. If the database no longer needs it, it is *held*,
-//!       and unlinked when the last pin that names it has ended.
-//!   Z8  Another thread may end all pins at once: then [`Pin::check`] fails.
-//!   Z9  None of this is on disk: a startup removes held files.
+//!   Z2  A file that a pin names is not unlinked. If the database no longer needs the file, it is
+//!       *held*, and unlinked when the last pin that names it ends.
+//!   Z8  Another thread may end all pins at once. After that [`Pin::check`] fails.
+//!   Z9  Pins are not stored on disk. A startup removes held files.
 //! Locks     `named`, never across I/O.
 
 use super::Durable;
@@ -15,7 +16,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::sync::Arc;
 
-/// Most pins at a time: each keeps files that the database no longer needs.
+/// The maximum number of pins. Each pin keeps files that the database may no longer need.
 const PINS_MAX: usize = 8;
 
 /// The pins of a database.
@@ -38,8 +39,8 @@ impl Named {
         self.by_pin.values().any(|paths| paths.contains(path))
     }
 
-    /// Takes out the held files that no pin names any more; with the planted bug, all that `ended`
-    /// named.
+    /// Removes from `held` and returns the files that no pin names any more. With the planted bug,
+    /// returns all held files that the pin with the paths `ended` named.
     fn take_free(&mut self, ended: &HashSet<String>) -> Vec<String> {
         let is_free = |path: &String| {
             !self.has(path) || ended.contains(path) && !sound!(true, "backup: release what another pin names")
@@ -91,17 +92,16 @@ impl Pins {
             let Some(paths) = named.by_pin.remove(&pin) else { return };
             named.take_free(&paths)
         };
-        // After the engine has stopped, the next startup removes the files.
+        // If the engine has stopped, the next startup removes the files.
         if !sound!(durable.health().check().is_ok(), "backup: keep what was released") {
             return;
         }
-        // If this fails, the next startup removes the files.
+        // If unlinking fails, the next startup removes the files.
         free.iter().for_each(|path| drop(durable.disk().unlink(path)));
     }
 }
 
-/// Files that exist as long as this pin. Dropping the pin unlinks the files that are kept only for
-/// it.
+/// Keeps files from being unlinked. Dropping the pin unlinks the files that were kept only for it.
 pub struct Pin {
     durable: Arc<Durable>,
     number: u64,
@@ -125,7 +125,7 @@ impl Pin {
         &self.durable
     }
 
-    /// Returns `DiskFull` if the pin had to be ended.
+    /// Fails with `DiskFull` if the pin had to be ended.
     pub fn check(&self) -> Result<()> {
         match self.durable.pins.named.lock().by_pin.contains_key(&self.number) {
             true => Ok(()),

@@ -1,11 +1,11 @@
-//! Reading and writing little-endian numbers, and the one error of all decoders.
+//! Reads and writes little-endian numbers, and defines the error that all decoders return.
 
 use super::varint;
 use crate::base::Error;
 use std::fmt;
 
-/// The fault that a decoder found. It says nothing of the place: the caller knows the place and
-/// adds it ([`Defect::in_place`]).
+/// A fault that a decoder found. It does not name the file or page that was decoded; the caller
+/// adds that with [`Defect::in_place`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Defect {
     what: &'static str,
@@ -14,22 +14,24 @@ pub struct Defect {
 }
 
 impl Defect {
-    /// A defect of all the bytes.
+    /// Creates a defect that concerns the bytes as a whole.
     pub const fn new(what: &'static str) -> Self {
         Self { what, at: None, is_newer: false }
     }
 
-    /// A defect of item `at` (a record, a column; `what` says which).
+    /// Creates a defect of item number `at`. `what` names the kind of item, such as a record or a
+    /// column.
     pub const fn at(what: &'static str, at: usize) -> Self {
         Self { what, at: Some(at), is_newer: false }
     }
 
-    /// Intact bytes whose layout is of a later version: `what` names the layout.
+    /// Creates the defect for intact bytes of a newer version. `what` names the layout.
     pub const fn newer(what: &'static str, version: usize) -> Self {
         Self { what, at: Some(version), is_newer: true }
     }
 
-    /// The engine's error for this defect in `place`: corruption, or a newer version.
+    /// Converts this defect, found in `place`, to an error of the engine: corruption, or a newer
+    /// version.
     pub fn in_place(&self, place: impl Into<String>) -> Error {
         match (self.is_newer, self.at) {
             (true, Some(version)) => Error::newer(place, format!("{} {version}", self.what)),
@@ -68,7 +70,7 @@ pub fn check_version(what: &'static str, version: u32, known: u32) -> Result<(),
     }
 }
 
-/// Takes values off the front of a byte string, whatever bytes it holds.
+/// Reads values from the front of a byte string. Works on any bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
@@ -159,7 +161,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A variable-length length of at most `limit`, then that many bytes.
+    /// A variable-length length of at most `limit`, then a byte string of that length.
     pub fn prefixed(&mut self, limit: usize) -> Result<&'a [u8], Defect> {
         let length = self.length(limit)?;
         self.take(length)

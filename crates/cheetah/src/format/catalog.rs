@@ -3,16 +3,17 @@
 //! Invariants
 //!   I1  A definition names its trees and their roots; both are fixed for the life of the table
 //!       (H9).
-//!   I2  The first byte is the version of the layout; a newer one is refused with a clear error.
+//!   I2  The first byte is the version of the layout. Decoding fails for a newer version with an
+//!       error that says so.
 //!   I3  Log records, undo records and statistics refer to an index by its number. An index keeps
-//!       its number for life, and no other index of the table ever gets it. The position of an
+//!       its number for life, and the table never assigns it to another index. The position of an
 //!       index among the others may change.
 //!   I4  A definition is written in the oldest version that can express it, so that older engines
-//!       read it: version 2 if its rows have one row-format version, 3 with several, 4 with
+//!       can read it: version 2 if its rows have one row-format version, 3 with several, 4 with
 //!       described columns or constraints, 5 with full-text indexes, 6 with encryption settings.
-//!       The table of removed words is always version 7, so that an older engine, whose queries
-//!       would find removed words, refuses to open the database.
-//!   I5  A definition that does not fit one row is cut into pieces under consecutive keys
+//!       The table of removed words is always written as version 7: queries of an older engine
+//!       would find removed words, so that engine must refuse to open the database.
+//!   I5  A definition that does not fit in one row is stored in pieces under consecutive keys
 //!       ([`piece_key`]).
 //! Layout    docs/developers/format.md, "Catalog rows".
 
@@ -29,38 +30,41 @@ use crate::base::{Error, PageId, Result, TableId, TreeId};
 type Parsed<T> = std::result::Result<T, Defect>;
 
 const VERSION: u8 = 7;
-/// This version has every field, but is not used for the table of removed words.
+/// This version has the same fields as [`VERSION`], which is used only for the table of removed
+/// words.
 const VERSION_OF_ENCRYPTION: u8 = 6;
-/// This version has full-text indexes and no encryption settings.
+/// The first version with full-text indexes. It has no encryption settings.
 const VERSION_OF_FULLTEXT: u8 = 5;
-/// This version has columns and constraints, and no full-text indexes.
+/// The first version with columns and constraints. It has no full-text indexes.
 const VERSION_OF_CONSTRAINTS: u8 = 4;
-/// This version has several row-format versions, and no columns or constraints.
+/// The first version with several row-format versions. It has no columns or constraints.
 const VERSION_OF_FORMATS: u8 = 3;
-/// This version has one row-format version.
+/// This version has only one row-format version.
 const VERSION_OF_ONE_FORMAT: u8 = 2;
-/// In this version the number of an index is its position, and changes are not counted.
+/// In this version the number of an index is its position, and changes of the definition are not
+/// counted.
 const VERSION_BEFORE_CHANGES: u8 = 1;
 
 /// Flags of an index.
 const UNIQUE: u8 = 1;
 const DISABLED: u8 = 2;
 
-/// Most indexes of a table, including the clustered one.
+/// The maximum number of indexes of a table, including the clustered one.
 pub const INDEXES_MAX: usize = 65;
 
 /// An index of a table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IndexDef {
-    /// Its name; the engine gives it no meaning.
+    /// Its name, which has no meaning to the engine.
     pub name: String,
     /// Its number in the table (I3).
     pub number: u32,
-    /// Whether two rows may not have the same key.
+    /// Whether the index is unique: no two rows have the same key.
     pub unique: bool,
-    /// Whether its entries are not maintained for now; never set for a clustered or a unique index.
+    /// Whether its entries are currently not maintained. Never set for a clustered or unique index.
     pub disabled: bool,
-    /// Longest key in bytes, without the clustered key that a secondary entry also has.
+    /// The maximum length of a key in bytes, without the clustered key at the end of a secondary
+    /// entry.
     pub max_key_bytes: u32,
     /// The format of the stored row (clustered) or of the caller's payload (secondary).
     pub row_format: RowFormatVersion,
@@ -73,7 +77,7 @@ pub struct IndexDef {
 /// The encryption setting of a table's pages.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Encryption {
-    /// The default of the database applies.
+    /// As the database's default says.
     #[default]
     Default,
     /// Encrypted.
@@ -87,7 +91,7 @@ pub enum Encryption {
 pub struct TableEncryption {
     /// The setting.
     pub wish: Encryption,
-    /// The ID of the key; it is kept even if the pages are not encrypted.
+    /// The ID of the key. It is kept even if the pages are not encrypted.
     pub key_id: u32,
 }
 
@@ -131,7 +135,7 @@ impl TableEncryption {
 /// A full-text index of a table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FulltextDef {
-    /// Its name; the engine gives it no meaning.
+    /// Its name, which has no meaning to the engine.
     pub name: String,
     /// The name of the table whose rows are its postings.
     pub postings: String,
@@ -142,7 +146,7 @@ pub struct FulltextDef {
 /// A table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TableDef {
-    /// Its ID, never reused.
+    /// Its ID, which is never reused.
     pub id: TableId,
     /// Its name, unique among tables.
     pub name: String,
@@ -160,16 +164,18 @@ pub struct TableDef {
     pub changes: u32,
     /// The number that the next index will get (I3).
     pub next_number: u32,
-    /// Its indexes; the first is the clustered one, whose row-format version is the newest.
+    /// Its indexes. The first is the clustered one, whose `row_format` is the newest row-format
+    /// version.
     pub indexes: Vec<IndexDef>,
-    /// The row-format versions that older rows may have; the position in the list is the version's
+    /// The row-format versions that older rows may have. A version's position in the list is its
     /// number.
     pub older_formats: Vec<OlderFormatVersion>,
     /// Its columns and keys, if the caller has described them.
     pub description: Description,
-    /// Constraints of which it is the child.
+    /// The foreign key constraints of which it is the child.
     pub foreign_keys: Vec<ForeignKeyDef>,
-    /// The table that this one is a copy of and will replace; empty if this table is not a copy.
+    /// The name of the table that this one is a copy of and will replace. Empty if this table is
+    /// not a copy.
     pub copy_of: String,
     /// Its full-text indexes.
     pub fulltext: Vec<FulltextDef>,
@@ -178,7 +184,7 @@ pub struct TableDef {
 }
 
 impl TableDef {
-    /// The oldest version that can express all of it (I4).
+    /// Returns the version in which the definition is written (I4).
     fn version(&self) -> u8 {
         let is_plain = self.description.is_empty() && self.foreign_keys.is_empty() && self.copy_of.is_empty();
         match (is_plain, self.older_formats.is_empty()) {
@@ -238,7 +244,7 @@ impl TableDef {
         }
     }
 
-    /// Reads a definition; total on any bytes.
+    /// Reads a definition. Works on any bytes.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         Self::read(&mut Reader::new(bytes)).map_err(|defect| defect.in_place("catalog row"))
     }
@@ -307,7 +313,7 @@ impl TableDef {
 }
 
 impl TableDef {
-    /// `some`: whether there must be at least one.
+    /// Reads the older row-format versions. `some` says whether there must be at least one.
     fn read_older_formats(&mut self, fields: &mut Reader<'_>, some: bool) -> Parsed<()> {
         let newest =
             self.indexes.first().map(|index| &index.row_format).ok_or(Defect::new("no clustered index"))?;
@@ -331,7 +337,8 @@ impl TableDef {
     }
 }
 
-/// Key of piece `piece_no` of a table's definition: big-endian table ID, then piece number.
+/// Returns the key of piece `piece_no` of a table's definition: the table ID and the piece number,
+/// both big-endian.
 pub fn piece_key(table: TableId, piece_no: u16) -> [u8; 6] {
     let [a, b, c, d] = table.0.to_be_bytes();
     let [e, f] = piece_no.to_be_bytes();

@@ -2,11 +2,12 @@
 //!
 //! Invariants
 //!   I1  The checksum of a block continues that of the previous block; the first block's continues
-//!       that of the header. A reference to a file has its length and its last checksum, so a
-//!       missing block or a block of another file is detected.
+//!       that of the header. A reference to a file contains the file's length and last checksum, so
+//!       a missing block or a block of another file is detected.
 //!   I2  Blocks of an encrypted file are encrypted with the key that its header names; checksums
 //!       cover the stored bytes (E8).
-//!   I3  A record is valid as long as the page map has that location for the page.
+//!   I3  A record is valid as long as the page map has the location in the record as the location
+//!       of the page.
 //! Layout    docs/developers/format.md, "Change files".
 //!
 //! ```text
@@ -35,7 +36,7 @@ use crate::base::{Epoch, PageId, TreeId};
 pub const HEADER_BYTES: usize = 64;
 /// Length of a block without its stored bytes.
 pub const BLOCK_HEAD_BYTES: usize = 12;
-/// Most bytes of the records of a block.
+/// The maximum length of the records in a block.
 pub const BLOCK_BYTES_MAX: usize = 1 << 20;
 
 const MAGIC: [u8; 8] = *b"CHEETCHG";
@@ -43,7 +44,7 @@ const VERSION: u32 = 2;
 /// The version of unencrypted files.
 const PLAIN_VERSION: u32 = 1;
 const HEADER_CRC_AT: usize = HEADER_BYTES - 4;
-/// The record has all pending changes of the page.
+/// A flag of a record: the record has all pending changes of the page.
 const BEGINS: u8 = 1;
 
 /// The changes that were pending for a page, or a later part of them.
@@ -51,12 +52,12 @@ const BEGINS: u8 = 1;
 pub struct SavedChanges<'a> {
     /// The page and its image; the image does not have these changes.
     pub image: ImageRef,
-    /// Whether these are all changes pending at the checkpoint, and not only those since the
-    /// previous file.
+    /// Whether these are all changes that were pending at the checkpoint. If not, they are the
+    /// changes since the previous file.
     pub begins: bool,
-    /// Free bytes in the leaf of the image.
+    /// The number of free bytes in the leaf of the image.
     pub room: usize,
-    /// The most bytes by which the changes make the leaf grow.
+    /// The maximum number of bytes by which the changes make the leaf grow.
     pub growth_bytes: usize,
     /// The changes, encoded by [`encode_buffered`](super::page::encode_buffered).
     pub changes: &'a [u8],
@@ -77,7 +78,7 @@ impl<'a> SavedChanges<'a> {
         put_prefixed(out, self.changes);
     }
 
-    /// Reads the next record; total on any bytes.
+    /// Reads the next record. Works on any bytes.
     pub fn decode(reader: &mut Reader<'a>) -> Result<Self, Defect> {
         let (pid, tree) = (PageId(reader.varint()?), TreeId(number_u32(reader)?));
         let (address, stored_bytes) = (reader.u64()?, number_u32(reader)?);
@@ -91,7 +92,7 @@ impl<'a> SavedChanges<'a> {
     }
 }
 
-/// The header of the file of `epoch`.
+/// Returns the header of the file of `epoch`.
 pub fn encode_header(database: &[u8; 16], epoch: Epoch, key: Option<KeyName>) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     header[..8].copy_from_slice(&MAGIC);
@@ -108,7 +109,7 @@ pub fn encode_header(database: &[u8; 16], epoch: Epoch, key: Option<KeyName>) ->
 }
 
 /// Checks that this is the header of the file of `epoch`. Returns the checksum that the first block
-/// continues, and the name of the key that the file is encrypted with.
+/// continues, and the name of the key that encrypts the file.
 pub fn check_header(
     header: &[u8; HEADER_BYTES],
     database: &[u8; 16],
@@ -134,9 +135,9 @@ pub fn chain_of(header: &[u8; HEADER_BYTES]) -> u32 {
     crc32c::crc32c(header)
 }
 
-/// Replaces `block` by a block with these records, and returns its checksum. `chain` is the
-/// checksum of the previous block. `lock` is the key of the file, with a nonce that is used for
-/// nothing else.
+/// Writes a block with these records into `block`, replacing its content, and returns the block's
+/// checksum. `chain` is the checksum of the previous block. `lock` is the key of the file, and a
+/// nonce that is used only for this block.
 pub fn encode_block(
     records: &[u8],
     chain: u32,
@@ -165,8 +166,8 @@ pub fn encode_block(
     crc
 }
 
-/// The number of stored bytes of the block with this head. `limit` is the number of bytes left in
-/// the file.
+/// Returns the number of stored bytes of the block with this head. `limit` is the number of bytes
+/// after the head in the file.
 pub fn stored_bytes(head: &[u8; BLOCK_HEAD_BYTES], limit: u64) -> Result<usize, Defect> {
     let mut reader = Reader::new(head);
     let (raw, stored) = (reader.u32()?, reader.u32()?);
@@ -178,7 +179,7 @@ pub fn stored_bytes(head: &[u8; BLOCK_HEAD_BYTES], limit: u64) -> Result<usize, 
     Ok(stored as usize)
 }
 
-/// Returns the checksum of a block if it is right and continues `chain`. Needs no key.
+/// Verifies the checksum of a block, which must continue `chain`, and returns it. Needs no key.
 pub fn check_block(head: &[u8; BLOCK_HEAD_BYTES], stored: &[u8], chain: u32) -> Result<u32, Defect> {
     let mut reader = Reader::new(&head[8..]);
     let crc = reader.u32()?;
@@ -186,8 +187,8 @@ pub fn check_block(head: &[u8; BLOCK_HEAD_BYTES], stored: &[u8], chain: u32) -> 
     Ok(crc)
 }
 
-/// Unpacks the records of a block that was checked before. `key`, the key of the file, decrypts the
-/// stored bytes in place.
+/// Decompresses the records of a block that was checked. If the file has a `key`, decrypts the
+/// stored bytes in place first.
 pub fn open_block(
     head: &[u8; BLOCK_HEAD_BYTES],
     mut stored: &mut [u8],

@@ -1,14 +1,14 @@
-//! Idle contexts of Zstandard, shared by the whole process.
+//! A pool of idle Zstandard contexts, shared by the whole process.
 //!
-//! Creating a context queries the processor's features. In a virtual machine that takes ten
-//! microseconds, more than reading a small page. So a context is put here after use.
+//! Creating a context queries the processor's features. In a virtual machine this takes ten
+//! microseconds, which is longer than reading a small page. So contexts are kept here after use.
 
 use parking_lot::Mutex;
 use zstd::bulk::Compressor;
 use zstd::zstd_safe::DCtx;
 
-/// Most idle contexts of each kind, and the most memory of an idle compressor. No memory budget
-/// counts idle contexts.
+/// The maximum number of idle contexts of each kind, and the maximum memory of an idle compressor.
+/// Idle contexts do not count in any memory budget.
 const IDLE_MAX: usize = 4;
 const IDLE_BYTES_MAX: usize = 512 << 10;
 
@@ -22,7 +22,7 @@ impl<T> Idle<T> {
         self.0.lock().pop()
     }
 
-    /// Keeps `context`, unless there are enough idle ones.
+    /// Keeps `context`, unless there are already `IDLE_MAX` idle contexts.
     fn put(&self, context: T) {
         let mut idle = self.0.lock();
         if idle.len() < IDLE_MAX {
@@ -31,24 +31,24 @@ impl<T> Idle<T> {
     }
 }
 
-/// A compressor; its level and other parameters are unspecified.
+/// Takes an idle compressor, or creates one. Its level and other parameters are unspecified.
 pub(super) fn take_compressor() -> Compressor<'static> {
     COMPRESSORS.take().unwrap_or_default()
 }
 
-/// Puts a compressor back, unless its level made it large.
+/// Returns a compressor to the pool, unless its level made it large.
 pub(super) fn give_compressor(mut compressor: Compressor<'static>) {
     if compressor.context_mut().sizeof() <= IDLE_BYTES_MAX {
         COMPRESSORS.put(compressor);
     }
 }
 
-/// A decompressor; `None` if there is no memory for one.
+/// Takes an idle decompressor, or creates one. Returns `None` if there is no memory for one.
 pub(super) fn take_decompressor() -> Option<DCtx<'static>> {
     DECOMPRESSORS.take().or_else(DCtx::try_create)
 }
 
-/// Puts a decompressor back.
+/// Returns a decompressor to the pool.
 pub(super) fn give_decompressor(decompressor: DCtx<'static>) {
     DECOMPRESSORS.put(decompressor);
 }

@@ -1,5 +1,5 @@
-//! The control block: the identity of a database, and exactly which bytes are its page map. The
-//! file CONTROL has two copies of it.
+//! The control block: the identity of a database, and the exact ranges of bytes that make up its
+//! page map. The file CONTROL holds two copies of it.
 //!
 //! ```text
 //! offset size
@@ -25,7 +25,7 @@
 //!   4092    4  CRC-32C of bytes 0..4092
 //! ```
 //! The positions of the magic, the version, the feature bits, the sequence and the checksum never
-//! change, so that an old engine can tell a newer format from damage.
+//! change, so that an old engine can distinguish a newer format from damage.
 
 use super::bytes::{ensure, Defect, Reader};
 use super::encryption::KeyName;
@@ -35,33 +35,35 @@ use crate::base::{Epoch, Lsn, SegmentId};
 pub const COPY_BYTES: usize = 4096;
 /// Copies in CONTROL.
 pub const COPIES_COUNT: usize = 2;
-/// Parts of a map at most; a new base is written well before that.
+/// The maximum number of parts of a map. A new base is written well before the map has this number
+/// of parts.
 pub const PARTS_MAX: usize = 64;
-/// The format version that this engine writes; it reads no newer one.
+/// The format version that this engine writes, and the newest that it reads.
 pub const VERSION: u32 = 1;
 /// The features that this engine knows.
 const KNOWN_FEATURES: Features = Features { compatible: 0, write: 0, read: ENCRYPTED };
-/// Needed to read: something is encrypted; the names of the keys follow the parts.
+/// A feature that an engine must know to read the database: some files are encrypted, and the names
+/// of the keys follow the parts.
 const ENCRYPTED: u64 = 1;
-/// Most key names in a block.
+/// The maximum number of key names in a block.
 pub const KEYS_MAX: usize = 100;
 
 const MAGIC: &[u8; 8] = b"CHEETCTL";
 const PARTS_AT: usize = 112;
 const CRC_AT: usize = COPY_BYTES - 4;
 
-/// Sets of features, by what an engine that does not know a feature may still do.
+/// Sets of features, grouped by what an engine may still do if it does not know a feature.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Features {
-    /// Everything.
+    /// An engine that does not know them may still read and write.
     pub compatible: u64,
-    /// Only read.
+    /// An engine that does not know them may only read.
     pub write: u64,
-    /// Nothing.
+    /// An engine that does not know them may neither read nor write.
     pub read: u64,
 }
 
-/// A database, and one startup of it. Goes into the header of every file.
+/// A database, and one startup of it. Every file has both in its header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Identity {
     /// The database.
@@ -70,8 +72,7 @@ pub struct Identity {
     pub incarnation: u64,
 }
 
-/// A run of complete blocks in a map file. The checksums are those of the chain of chunks (see
-/// `map_block`).
+/// A range of complete blocks in a map file. The checksums are those of chunks (see `map_block`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MapPart {
     /// ID in the file's name.
@@ -80,9 +81,9 @@ pub struct MapPart {
     pub start: u64,
     /// Position after the last block.
     pub end: u64,
-    /// Checksum of the chain before the first block.
+    /// The checksum that the first chunk of the first block continues.
     pub start_crc: u32,
-    /// Checksum of the chain after the last block.
+    /// The checksum of the last chunk of the last block.
     pub end_crc: u32,
 }
 
@@ -96,7 +97,7 @@ impl MapPart {
 /// See the module.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ControlBlock {
-    /// Which features were used.
+    /// The features that the database uses.
     pub features: Features,
     /// The database and its startup.
     pub identity: Identity,
@@ -104,7 +105,7 @@ pub struct ControlBlock {
     pub sequence: u64,
     /// The committed epoch.
     pub epoch: Epoch,
-    /// Where redo of the log begins.
+    /// The position at which redo of the log begins.
     pub log_start: Lsn,
     /// No map file has had this ID or a higher one.
     pub next_map_file: u64,
@@ -114,20 +115,21 @@ pub struct ControlBlock {
     pub page_bytes: u32,
     /// See `Config`.
     pub segment_bytes: u32,
-    /// The complete map of an earlier epoch; without a base, the log parts begin with an empty map.
+    /// The complete map of an epoch. Without a base, the changes in `logs` start from an empty map.
     pub base: Option<MapPart>,
     /// The changes since the base, oldest first.
     pub logs: Vec<MapPart>,
-    /// The keys that anything is encrypted with.
+    /// The names of the keys that encrypt any part of the database.
     pub keys: Vec<KeyName>,
 }
 
 /// The reason why a copy cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    /// Torn, or damaged later.
+    /// The copy was torn while it was written, or damaged later.
     Damaged(Defect),
-    /// Intact, but written by a newer engine; the sequence says whether it matters.
+    /// The copy is intact, but a newer engine wrote it. The sequence says whether it is the newer
+    /// copy.
     Newer {
         /// Sequence of the copy.
         sequence: u64,
@@ -148,10 +150,10 @@ impl ControlBlock {
         self.base.iter().chain(&self.logs)
     }
 
-    /// The block as copy number `copy`.
+    /// Encodes the block as copy number `copy`.
     ///
     /// # Panics
-    /// When there are more than [`PARTS_MAX`] parts or [`KEYS_MAX`] keys.
+    /// If there are more than [`PARTS_MAX`] parts or [`KEYS_MAX`] keys.
     pub fn encode(&self, copy: u32) -> [u8; COPY_BYTES] {
         let parts_count = self.parts().count();
         assert!(parts_count <= PARTS_MAX, "{parts_count} parts of the map exceed {PARTS_MAX}");
@@ -205,7 +207,8 @@ impl ControlBlock {
             block.keys = (0..count).map(|_| KeyName::decode(&mut reader)).collect::<Result<_, _>>()?;
             block.features.read &= !ENCRYPTED;
         }
-        // Not `all`, which would check one byte at a time.
+        // `fold` lets the compiler check several bytes at a time; `all` would check them one by
+        // one.
         let any = reader.rest().iter().fold(0, |any, byte| any | byte);
         ensure(any == 0, "bytes after the parts are not zero")?;
         Ok(block)

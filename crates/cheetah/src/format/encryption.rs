@@ -1,11 +1,12 @@
-//! Encryption: encrypted blocks, and key streams of log files and runs.
+//! Encryption of blocks, and key streams for log files and runs.
 //!
 //! Invariants
 //!   I1  The key for encrypted blocks and the key of each log file are derived from the server's
-//!       key for one use and one database, so no other use of the server's key has the same key.
+//!       key for one purpose and one database, so no other use of the server's key results in the
+//!       same key.
 //!   I2  The name of a key identifies its bytes: a key with the same ID and version but other bytes
 //!       has another name.
-//!   I3  Secrets are wiped when they are dropped, and never printed.
+//!   I3  Secrets are overwritten when they are dropped, and are never printed.
 //! Layout    docs/developers/format.md, "Encryption".
 //! Sources   AES-256 (FIPS 197) in counter mode (NIST SP 800-38A); HMAC-SHA-256 (RFC 2104) as the
 //!           key derivation function.
@@ -21,20 +22,21 @@ use zeroize::Zeroizing;
 pub const KEY_NAME_BYTES: usize = 16;
 /// Bytes of a nonce.
 pub const NONCE_BYTES: usize = 16;
-/// Bytes of an encrypted block before its content.
+/// The length of the head of an encrypted block, before its content.
 pub const BOX_HEAD_BYTES: usize = KEY_NAME_BYTES + NONCE_BYTES;
 
-/// 128-bit counter, big-endian.
+/// AES-256 in counter mode, with a big-endian counter of 128 bits.
 type Counting<'a> = StreamCipherCoreWrapper<ctr::CtrCore<&'a Aes256, ctr::flavors::Ctr128BE>>;
 
-/// Names a key of the server: its ID, one of its versions, and a check of its bytes.
+/// The name of a key: the ID and the version that the server gave it, and a check value of its
+/// bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct KeyName {
     /// The ID that the server gave it.
     pub id: u32,
     /// The version.
     pub version: u32,
-    /// A check value that only this key has in this database.
+    /// A check value, derived from the key's bytes and the database.
     pub check: [u8; 8],
 }
 
@@ -65,7 +67,7 @@ impl std::fmt::Display for KeyName {
 pub struct BoxHead {
     /// The key that decrypts it.
     pub key: KeyName,
-    /// Random, used for this block alone.
+    /// Random bytes, used only for this block.
     pub nonce: [u8; NONCE_BYTES],
 }
 
@@ -99,7 +101,7 @@ impl std::fmt::Debug for Key {
 }
 
 impl Key {
-    /// The key with that ID and version and these bytes.
+    /// Prepares the key with this ID, version and bytes for a database.
     pub fn new(id: u32, version: u32, secret: Zeroizing<Vec<u8>>, database: &[u8; 16]) -> Self {
         let made = |purpose: &[u8]| derive(&secret, &[purpose, &[0], database]);
         let boxes = Aes256::new((&*made(b"cheetah box")).into());
@@ -118,14 +120,14 @@ impl Key {
         counting(&self.boxes, nonce).apply_keystream(content);
     }
 
-    /// The key stream of the log file with these random bytes in its header.
+    /// Returns the key stream of the log file that has these random bytes in its header.
     pub fn log_stream(&self, salt: &[u8; NONCE_BYTES]) -> KeyStream {
         let key = derive(&self.secret, &[b"cheetah log", &[0], &self.database, salt]);
         KeyStream::new(&key)
     }
 }
 
-/// A stream of key bytes, one for each position.
+/// A stream of key bytes: each position has one byte.
 pub struct KeyStream(Aes256);
 
 impl std::fmt::Debug for KeyStream {
@@ -135,7 +137,7 @@ impl std::fmt::Debug for KeyStream {
 }
 
 impl KeyStream {
-    /// The stream of a key that is used for nothing else.
+    /// Creates the stream of `key`, which must not be used for anything else.
     pub fn new(key: &[u8; 32]) -> Self {
         Self(Aes256::new(key.into()))
     }
@@ -147,7 +149,7 @@ impl KeyStream {
         stream.apply_keystream(bytes);
     }
 
-    /// Encrypts or decrypts a block of at most 2^68 bytes, which has a number of its own.
+    /// Encrypts or decrypts a block of at most 2^68 bytes. Each block must have a different number.
     pub fn apply_block(&self, number: u64, bytes: &mut [u8]) {
         let first = u128::from(number) << 64;
         counting(&self.0, &first.to_be_bytes()).apply_keystream(bytes);

@@ -3,9 +3,9 @@
 //!
 //! Invariants
 //!   I1  A description belongs to one version of a definition and is written again with each change
-//!       of it. It has as many keys as the definition has indexes, in the same order.
-//!   I2  Two columns of the same kind have equal keys for equal values, except for what a key part
-//!       adds (the flag of a column that may be NULL, the direction).
+//!       of the definition. It has one key for each index of the definition, in the same order.
+//!   I2  Two columns of the same kind encode equal values as equal keys, except for what a key part
+//!       adds: the NULL flag of a nullable column, and the direction.
 //!   I3  Both sides of a constraint have the same number of columns, at least one.
 //! Layout    docs/developers/format.md, "Catalog rows".
 
@@ -25,7 +25,7 @@ const INHERITED: u8 = 1;
 pub struct ColumnDef {
     /// Its name.
     pub name: String,
-    /// Equal for columns whose values can be compared as keys (I2).
+    /// The kind, which is equal for columns whose values can be compared as keys (I2).
     pub kind: Vec<u8>,
     /// Whether it may be NULL.
     pub nullable: bool,
@@ -34,7 +34,7 @@ pub struct ColumnDef {
 /// A part of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeyPartDef {
-    /// The column, by its position.
+    /// The position of the column.
     pub column: u32,
     /// Whether the part sorts in descending order.
     pub descending: bool,
@@ -45,27 +45,27 @@ pub struct KeyPartDef {
 /// Columns and keys of a definition.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Description {
-    /// Its columns; empty for a table that was not described.
+    /// Its columns. Empty for a table that was not described.
     pub columns: Vec<ColumnDef>,
     /// The parts of the key of each index.
     pub keys: Vec<Vec<KeyPartDef>>,
 }
 
-/// What becomes of child rows.
+/// What happens to child rows when the parent row is deleted or its columns change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ForeignKeyAction {
-    /// The parent row must not change.
+    /// The operation on the parent row fails.
     Restrict = 0,
-    /// The same, by another name.
+    /// The same as `Restrict`.
     NoAction = 1,
     /// The child rows are deleted or changed too.
     Cascade = 2,
-    /// Their columns become NULL.
+    /// The columns of the child rows become NULL.
     SetNull = 3,
 }
 
 impl ForeignKeyAction {
-    /// The action of a code.
+    /// Returns the action with this code.
     pub fn from_code(code: u8) -> Option<Self> {
         Some(match code {
             0 => Self::Restrict,
@@ -77,14 +77,14 @@ impl ForeignKeyAction {
     }
 }
 
-/// A constraint, as the child's definition has it.
+/// A constraint, as stored in the definition of the child table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ForeignKeyDef {
     /// Its name, unique in the database of the child, ignoring case.
     pub name: String,
     /// The child's columns.
     pub columns: Vec<String>,
-    /// The name of the parent.
+    /// The name of the parent table.
     pub parent: String,
     /// The parent's columns.
     pub parent_columns: Vec<String>,
@@ -92,7 +92,7 @@ pub struct ForeignKeyDef {
     pub on_delete: ForeignKeyAction,
     /// The action when the parent's columns change.
     pub on_update: ForeignKeyAction,
-    /// Whether the table is a copy of another one that has the constraint.
+    /// Whether the table is a copy of another table, which has the constraint.
     pub inherited: bool,
 }
 
@@ -121,7 +121,8 @@ impl Description {
         }
     }
 
-    /// Reads what [`encode`](Self::encode) wrote, for a definition with `indexes` indexes.
+    /// Reads a description that [`encode`](Self::encode) wrote, of a definition with `indexes`
+    /// indexes.
     pub(super) fn decode(fields: &mut Reader<'_>, indexes: usize) -> Parsed<Self> {
         let mut description = Description::default();
         for _ in 0..count(fields)? {

@@ -1,12 +1,13 @@
-//! The place of an image on disk, and the entry of the page map for a page.
+//! The location of an image on disk, and the page map's entry for a page.
 
 use crate::base::{PageId, SegmentId, TreeId};
 
-/// Images start at multiples of this.
+/// Images start at multiples of this number of bytes.
 pub const ALIGN_BYTES: u32 = 64;
 
-/// A place in a segment file, written once and never reused, and the checksum of what was written
-/// there. A lost, stale or misdirected write is detected when the image is read.
+/// A position in a segment file, which is written once and never reused, and the checksum of the
+/// image that was written there. So a lost, stale or misdirected write is detected when the image
+/// is read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Location {
     /// The file.
@@ -15,17 +16,18 @@ pub struct Location {
     pub offset: u32,
     /// Length of the image.
     pub stored_bytes: u32,
-    /// CRC-32C of the image as sealed.
+    /// CRC-32C of the image as stored.
     pub crc: u32,
 }
 
 impl Location {
-    /// The position as one number, unique in the life of a database; the image contains it.
+    /// Returns the segment and the offset as one number, which is unique in the life of a database.
+    /// The image contains it.
     pub fn address(&self) -> u64 {
         address(self.segment, self.offset)
     }
 
-    /// The location at an [`address`](Self::address).
+    /// Creates the location of an image at an [`address`](Self::address).
     pub fn of_address(address: u64, stored_bytes: u32, crc: u32) -> Self {
         Self { segment: SegmentId((address >> 32) as u32), offset: address as u32, stored_bytes, crc }
     }
@@ -75,7 +77,7 @@ pub struct MapEntry {
 }
 
 impl MapEntry {
-    /// The newest image of page `pid`; this must be the entry of that page.
+    /// Returns the newest image of page `pid`. The entry must be that of the page.
     pub fn image(&self, pid: PageId) -> ImageRef {
         ImageRef { pid, tree: self.tree, location: self.location }
     }

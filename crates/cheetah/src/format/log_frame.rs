@@ -4,13 +4,13 @@
 //!   I1  Every frame's checksum continues that of the previous frame (the *chain*); the first
 //!       frame's continues the checksum of the file's header. So a frame is valid only after
 //!       exactly the frames that preceded it when it was written. Old bytes of a recycled file, or
-//!       bytes after a torn frame, never join the chain again.
-//!   I2  The header names the end and the chain of the previous file, so two files join only where
-//!       writing moved from the first to the second.
-//!   I3  In an encrypted file each body is encrypted by its position in the file, which is written
-//!       once (E4); checksums cover the stored bytes. Sync marks, and records that say how a
-//!       transaction is prepared, are not encrypted: a snapshot of the database has other ones at
-//!       the same positions.
+//!       bytes after a torn frame, never become part of the chain again.
+//!   I2  The header contains the end and the chain of the previous file, so the second of two files
+//!       continues the first only where writing moved from the first to the second.
+//!   I3  In an encrypted file the key stream at the body's position in the file encrypts each body.
+//!       Each position is written once (E4). Checksums cover the stored bytes. Sync marks, and
+//!       records that say how a transaction is prepared, are not encrypted, because a snapshot of
+//!       the database has other such records at the same positions.
 //!   I4  The meaning of the first 12 and the last 4 bytes of a header is the same in all versions.
 //! Layout    docs/developers/format.md, "Log files".
 //!
@@ -35,11 +35,11 @@ use super::encryption::{KeyName, KeyStream, NONCE_BYTES};
 use super::log_record::KIND_PREPARE;
 use crate::base::{Error, Lsn};
 
-/// Length of a file header: one sector, so that it never tears.
+/// The length of a file header. It is one sector, so that its write is never torn.
 pub const HEADER_BYTES: usize = 512;
 /// Length of a frame without its body.
 pub const FRAME_HEADER_BYTES: usize = 9;
-/// Longest body. A longer value must be logged in parts.
+/// The maximum length of a body. A longer value must be logged in parts.
 pub const BODY_BYTES_MAX: usize = 1 << 30;
 /// Kind of a sync mark; other frames have kinds from 1 to 254.
 pub const KIND_SYNC_MARK: u8 = 255;
@@ -47,11 +47,11 @@ pub const KIND_SYNC_MARK: u8 = 255;
 pub const MARK_BYTES: usize = FRAME_HEADER_BYTES + MARK_BODY_BYTES;
 
 const MAGIC: [u8; 8] = *b"CHEETLOG";
-/// The newest version: encrypted files.
+/// The newest version, which only encrypted files have.
 pub const VERSION: u32 = 3;
 /// The version of unencrypted files.
 pub const PLAIN_VERSION: u32 = 2;
-/// Files of this version have no records of kind 14 or 15.
+/// An older version, which only lacks the record kinds 14 and 15.
 const OLD_VERSION: u32 = 1;
 const MARK_BODY_BYTES: usize = 24;
 const HEADER_CRC_AT: usize = HEADER_BYTES - 4;
@@ -69,7 +69,7 @@ pub struct FileHeader {
     pub sequence: u64,
     /// Position of its first frame, which is the end of the previous file.
     pub start: Lsn,
-    /// Chain at the end of the previous file; 0 in the first.
+    /// The chain at the end of the previous file, or 0 in the first file.
     pub previous_chain: u32,
     /// How its frames are encrypted.
     pub closed: Option<Salt>,
@@ -80,7 +80,7 @@ pub struct FileHeader {
 pub struct Salt {
     /// The key.
     pub key: KeyName,
-    /// Random bytes that no other file has.
+    /// Random bytes, different for each file.
     pub bytes: [u8; NONCE_BYTES],
 }
 
@@ -112,8 +112,8 @@ impl FileHeader {
         crc32c::crc32c(&self.encode()[..HEADER_CRC_AT])
     }
 
-    /// Reads the header of the file `place`. Returns `Unsupported` for a file of a newer version,
-    /// and `Corruption` for anything else that is wrong.
+    /// Reads the header of the file `place`. Fails with `Unsupported` for a newer version, and with
+    /// `Corruption` for any other defect.
     pub fn decode(bytes: &[u8; HEADER_BYTES], place: &str) -> Result<Self, Error> {
         let (covered, crc) = bytes.split_at(HEADER_CRC_AT);
         let damaged = |defect: Defect| defect.in_place(format!("{place}, header"));
@@ -147,7 +147,7 @@ impl FileHeader {
     }
 }
 
-/// The head of a frame, not verified yet.
+/// The head of a frame that has not been verified yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FrameHead {
     /// Length of the body.
@@ -158,7 +158,7 @@ pub struct FrameHead {
 }
 
 impl FrameHead {
-    /// Parses the head; `None` if no frame can start with it.
+    /// Parses the head. Returns `None` if no frame can start with these bytes.
     pub fn parse(bytes: &[u8; FRAME_HEADER_BYTES]) -> Option<Self> {
         let mut reader = Reader::new(bytes);
         let (len, crc, kind) = (reader.u32().ok()?, reader.u32().ok()?, reader.u8().ok()?);
@@ -166,7 +166,7 @@ impl FrameHead {
         (kind != 0 && body_bytes <= BODY_BYTES_MAX).then_some(Self { body_bytes, kind, crc })
     }
 
-    /// Returns the chain after this frame if it continues `chain`, `None` if it does not.
+    /// Returns the chain after this frame if the frame continues `chain`, and otherwise `None`.
     pub fn verify(&self, chain: u32, body: &[u8]) -> Option<u32> {
         (body.len() == self.body_bytes && checksum(chain, self.kind, body) == self.crc).then_some(self.crc)
     }
@@ -179,7 +179,7 @@ fn checksum(chain: u32, kind: u8, body: &[u8]) -> u32 {
     crc32c::crc32c_append(crc, body)
 }
 
-/// Appends a frame that continues `chain`; returns the chain after it.
+/// Appends a frame that continues `chain`. Returns the chain after the frame.
 pub fn put_frame(out: &mut Vec<u8>, chain: u32, kind: u8, body: &[u8]) -> u32 {
     debug_assert!(kind != 0 && body.len() <= BODY_BYTES_MAX);
     let crc = checksum(chain, kind, body);
@@ -190,7 +190,7 @@ pub fn put_frame(out: &mut Vec<u8>, chain: u32, kind: u8, body: &[u8]) -> u32 {
     crc
 }
 
-/// Like [`put_frame`], for an encrypted file; `offset` is the frame's position in the file.
+/// Like [`put_frame`], for an encrypted file. `offset` is the frame's position in the file.
 pub fn put_closed_frame(
     out: &mut Vec<u8>,
     chain: u32,
@@ -214,7 +214,7 @@ pub fn put_closed_frame(
     crc
 }
 
-/// Returns whether bodies of frames of that kind are encrypted in an encrypted file (I3).
+/// Returns whether an encrypted file has encrypted bodies in frames of this kind (I3).
 pub fn is_closed(kind: u8) -> bool {
     kind != KIND_SYNC_MARK && kind != KIND_PREPARE
 }
@@ -223,7 +223,7 @@ pub fn is_closed(kind: u8) -> bool {
 /// breaks before that position, the cause is damage and not the torn end of a crash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SyncMark {
-    /// Position of the frame itself, which identifies a mark where the chain is broken.
+    /// The position of the frame itself, by which a mark is recognized where the chain is broken.
     pub position: Lsn,
     /// Everything before this position was durable.
     pub durable: Lsn,
@@ -243,13 +243,14 @@ impl SyncMark {
         body
     }
 
-    /// Finds the marks of the file with this header chain in bytes whose chain is broken. `at` is
-    /// the position of `bytes[0]`. Returns the highest position that the marks say was durable.
+    /// Searches `bytes`, in which the chain is broken, for marks of the file with this header
+    /// chain. `at` is the position of `bytes[0]`. Returns the highest position that the marks say
+    /// was durable.
     pub fn search(bytes: &[u8], at: Lsn, file_chain: u32) -> Option<Lsn> {
         let bodies = bytes.windows(MARK_BODY_BYTES).enumerate().skip(FRAME_HEADER_BYTES);
         let marks = bodies.filter_map(|(offset, body)| {
             let position = Lsn(at.0 + (offset - FRAME_HEADER_BYTES) as u64);
-            // The first comparison rejects almost every window; only the others need the checksum.
+            // This comparison rejects almost every window, so the checksum is seldom computed.
             let (own, rest) = body.split_first_chunk::<8>()?;
             if u64::from_le_bytes(*own) != position.0 {
                 return None;

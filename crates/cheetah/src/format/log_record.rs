@@ -2,11 +2,11 @@
 //! table.
 //!
 //! Invariants
-//!   I1  A record is logical: it names tables and keys, never pages. Replay decides where the bytes
+//!   I1  A record is logical: it names tables and keys, never pages. Redo decides where the bytes
 //!       are stored (C3, C4).
-//!   I2  Secondary keys are logged as the caller encoded them (H1): redo never computes a key.
+//!   I2  Secondary keys are logged as the caller encoded them (H1), so redo never computes a key.
 //!   I3  For every record that pushes onto a transaction's undo chain ([`LogRecord::Row`] and
-//!       `Blob`) there is at most one [`LogRecord::Undo`], with the number of that push (C5).
+//!       `Blob`) there is at most one [`LogRecord::Undo`], with the number of the undo record (C5).
 //! Layout    docs/developers/format.md, "Log records".
 
 use super::bytes::{put_prefixed, Defect, Reader};
@@ -14,7 +14,7 @@ use super::record_fields::{count, number_u32, put_xid, text, xid};
 use super::varint;
 use crate::base::{Result, TableId, TxnId, Xid};
 
-/// Where redo finds a large value of a logged row.
+/// The place where redo finds a large value of a logged row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LargeSource {
     /// The same column of the row before this operation.
@@ -28,7 +28,7 @@ pub enum LargeSource {
 pub enum RowOp {
     /// The row is new.
     Insert,
-    /// The row changes, perhaps its key too.
+    /// The row changes, and perhaps its key.
     Update,
     /// The row is deleted.
     Delete,
@@ -37,7 +37,7 @@ pub enum RowOp {
 /// One entry of a secondary index that a row operation touches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LoggedEntry<'a> {
-    /// Number of the index in its table.
+    /// The number of the index in its table.
     pub index: u32,
     /// Key of the removed entry, without the clustered key. Empty in an insert.
     pub old_key: &'a [u8],
@@ -52,14 +52,14 @@ pub struct LoggedEntry<'a> {
 pub struct LoggedRow<'a> {
     /// The table.
     pub table: TableId,
-    /// Clustered key before the operation; empty in an insert.
+    /// The clustered key before the operation. Empty in an insert.
     pub old_key: &'a [u8],
-    /// Clustered key after the operation; empty in a delete. A log record also leaves it empty if
-    /// it equals `old_key`.
+    /// The clustered key after the operation. Empty in a delete. Also empty in a log record if it
+    /// equals `old_key`.
     pub new_key: &'a [u8],
-    /// The stored row after the operation, with references to large values; empty in a delete.
+    /// The stored row after the operation, with references to large values. Empty in a delete.
     pub row: &'a [u8],
-    /// The next auto-increment value of the table; 0 if this operation did not change it.
+    /// The next auto-increment value of the table, or 0 if this operation did not change it.
     pub auto_increment: u64,
 }
 
@@ -74,7 +74,7 @@ pub enum LogRecord<'a> {
         op: RowOp,
         /// The row.
         row: LoggedRow<'a>,
-        /// Where the row's large values come from, in the order of their columns.
+        /// The sources of the row's large values, in the order of their columns.
         large: Vec<LargeSource>,
         /// The secondary entries.
         entries: Vec<LoggedEntry<'a>>,
@@ -87,32 +87,33 @@ pub enum LogRecord<'a> {
         table: TableId,
         /// Length of the whole value in bytes.
         total_bytes: u64,
-        /// Where the piece starts in the value; 0 starts a new value.
+        /// The position of the piece in the value. A piece at 0 starts a new value.
         offset: u64,
         /// The piece.
         bytes: &'a [u8],
     },
     /// The transaction's undo record with this number was rolled back.
     Undo(TxnId, u64),
-    /// The transaction is prepared under this XID. Without an XID it is no longer prepared and will
-    /// be rolled back.
+    /// The transaction is prepared under this XID. `None` means that it is no longer prepared and
+    /// will be rolled back.
     Prepare(TxnId, Option<Xid>),
-    /// The transaction is committed; the number is its place in the order of commits.
+    /// The transaction is committed. The number is its position in the order of commits.
     Commit(TxnId, u64),
     /// The transaction is rolled back completely.
     Abort(TxnId),
-    /// A table was created; its catalog row.
+    /// A table was created. The bytes are its catalog row.
     CreateTable(&'a [u8]),
     /// A table was dropped.
     DropTable(TableId),
-    /// A table was renamed; no constraint changed with it.
+    /// A table was renamed, and no constraint changed.
     RenameTable(TableId, &'a str),
-    /// A table was renamed, and tables got other constraints with it; each table with its new
-    /// catalog row, the renamed one first.
+    /// A table was renamed, and constraints of tables changed because of it. The list has each
+    /// changed table with its new catalog row, the renamed table first.
     RenameWithConstraints(Vec<(TableId, &'a [u8])>),
-    /// A table was replaced by an empty one; the new catalog row.
+    /// A table was replaced by an empty one. The bytes are the new catalog row.
     TruncateTable(TableId, &'a [u8]),
-    /// Definitions of tables were changed, all at once; each table with its new catalog row.
+    /// The definitions of these tables were changed atomically. The list has each table with its
+    /// new catalog row.
     AlterTables(Vec<(TableId, &'a [u8])>),
     /// The next auto-increment value of a table was set.
     AutoIncrement(TableId, u64),
@@ -125,14 +126,14 @@ pub struct Front<'a> {
     pub txn: TxnId,
     /// The table.
     pub table: TableId,
-    /// The clustered keys that a row operation changes: one, and the new key of an update that
-    /// changes it.
+    /// The clustered keys that a row operation changes: the key of the row, and the new key if an
+    /// update changes it.
     pub keys: [Option<&'a [u8]>; 2],
 }
 
 impl<'a> Front<'a> {
-    /// Reads the first fields of a record of that kind; `None` if it pushes nothing. Total on any
-    /// bytes: the bytes after these fields are not read.
+    /// Reads the first fields of a record of this kind. Returns `None` if the record pushes nothing
+    /// onto an undo chain. Works on any bytes. The bytes after the first fields are not read.
     pub fn decode(kind: u8, body: &'a [u8]) -> Result<Option<Self>> {
         Self::read(kind, &mut Reader::new(body)).map_err(|defect| defect.in_place("log record"))
     }
@@ -167,7 +168,7 @@ const DROP_TABLE: u8 = 9;
 const RENAME_TABLE: u8 = 10;
 const TRUNCATE_TABLE: u8 = 11;
 const AUTO_INCREMENT: u8 = 12;
-/// Kind of records that say how a transaction is prepared.
+/// The kind of [`LogRecord::Prepare`].
 pub const KIND_PREPARE: u8 = PREPARE;
 const PREPARE: u8 = 13;
 const ALTER_TABLES: u8 = 14;
@@ -214,13 +215,13 @@ impl LogRecord<'_> {
 }
 
 impl<'a> LogRecord<'a> {
-    /// Returns whether records of that kind push onto a transaction's undo chain; [`Front`] reads
+    /// Returns whether records of this kind push onto a transaction's undo chain. [`Front`] reads
     /// their table and keys.
     pub fn is_operation(kind: u8) -> bool {
         matches!(kind, INSERT | UPDATE | DELETE | BLOB)
     }
 
-    /// Reads a record of that kind; total on any bytes.
+    /// Reads a record of this kind. Works on any bytes.
     pub fn decode(kind: u8, body: &'a [u8]) -> Result<Self> {
         Self::read(kind, &mut Reader::new(body)).map_err(|defect| defect.in_place("log record"))
     }

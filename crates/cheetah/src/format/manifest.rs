@@ -1,5 +1,5 @@
-//! The manifest of a snapshot of the database: its files, with their lengths and checksums. It is
-//! text, so that programs without this library can read it.
+//! The manifest of a snapshot of the database lists its files with their lengths and checksums. It
+//! is text, so that programs without this library can read it.
 //!
 //! Invariants
 //!   I1  The last line has the CRC-32C of all lines before it, so a partly written manifest is
@@ -72,7 +72,7 @@ pub struct Manifest {
     pub log_end: Lsn,
     /// The number of prepared transactions that are rolled back in the snapshot.
     pub withdrawn_count: u64,
-    /// The caller's notes: a word, and a text on one line.
+    /// The caller's notes: each is a word and a line of text.
     pub notes: Vec<(String, String)>,
     /// All files except the manifest.
     pub files: Vec<ManifestFile>,
@@ -101,7 +101,7 @@ impl Manifest {
         text.into_bytes()
     }
 
-    /// Reads a manifest; total on any bytes.
+    /// Reads a manifest. Works on any bytes.
     pub fn decode(bytes: &[u8]) -> Parsed<Self> {
         let text = std::str::from_utf8(bytes).map_err(|_| NOT_TEXT)?;
         ensure(text.chars().all(|c| c == '\n' || !c.is_control()), "not text")?;

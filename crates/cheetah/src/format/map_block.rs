@@ -12,15 +12,16 @@
 //!     48   12  zero                            16    4  CRC-32C of: the preceding chunk's CRC,
 //!     60    4  CRC-32C of bytes 0..60                   bytes 0..16, the stored bytes
 //! ```
-//! A block is: begin, entries.., state.., end. The CRC of the file header precedes that of the
-//! first chunk, so the CRC of an end chunk covers every byte of the file before it. Contents:
+//! A block consists of a begin chunk, entries chunks, state chunks and an end chunk. The CRC of the
+//! first chunk continues the CRC of the file header, so the CRC of an end chunk covers every byte
+//! of the file before it. Contents:
 //!
 //! ```text
 //! begin    epoch 8, incarnation 8
 //! entries  for each entry varint (page - previous page; the first: page); for each varint
 //!          (tree; 0: deleted); for each page that is not deleted: varint segment; varint
 //!          offset / 64; varint stored bytes; crc 4
-//!          (each a column of its own, in this order; pages ascend)
+//!          (each item of the list is stored as a column, in this order; pages ascend)
 //! state    opaque bytes of the layers above; the states of a block's chunks are one string
 //! end      epoch 8, number of entries 8, bytes of state 8
 //! ```
@@ -36,9 +37,9 @@ use zstd::zstd_safe::CParameter;
 pub const FILE_HEADER_BYTES: usize = 64;
 /// Bytes of a chunk header.
 pub const CHUNK_HEADER_BYTES: usize = 20;
-/// Longest content of a chunk: a reader needs a buffer of this size.
+/// The maximum length of a chunk's content. A reader needs a buffer of this size.
 pub const CONTENT_BYTES_MAX: usize = 128 << 10;
-/// Most entries of a chunk; the longest entry takes 29 bytes.
+/// The maximum number of entries in a chunk. The longest entry takes 29 bytes.
 pub const CHUNK_ENTRIES_MAX: usize = 4096;
 /// The version of map files that this engine writes.
 pub const VERSION: u32 = 1;
@@ -107,7 +108,7 @@ impl FileHeader {
         Ok(Self { kind, uuid, number, incarnation })
     }
 
-    /// The checksum at which the chain of chunks starts.
+    /// The header's checksum, which the checksum of the first chunk continues.
     pub fn crc(&self) -> u32 {
         crc32c::crc32c(&self.encode())
     }
@@ -123,7 +124,7 @@ pub enum ChunkKind {
     End = 4,
 }
 
-/// The parsed header of a chunk; the lengths are within their limits.
+/// The parsed header of a chunk. Its lengths were checked against their limits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChunkHeader {
     /// The kind of its content.
@@ -132,7 +133,7 @@ pub struct ChunkHeader {
     entries_count: u32,
     content_bytes: u32,
     stored_bytes: u32,
-    /// Checksum of the chain up to and including this chunk.
+    /// The checksum of all chunks up to and including this one.
     pub crc: u32,
 }
 
@@ -164,13 +165,13 @@ impl ChunkHeader {
         Ok(header)
     }
 
-    /// Bytes that follow the header.
+    /// The length of the chunk's content as stored after the header.
     pub fn stored_bytes(&self) -> usize {
         self.stored_bytes as usize
     }
 
-    /// Checks a chunk against the chain and decompresses it into `content`. `chunk` starts with the
-    /// header that was parsed.
+    /// Verifies the checksum of `chunk`, which starts with this header, and decompresses its
+    /// content into `content`. `crc_before` is the checksum of the previous chunk.
     pub fn open(&self, chunk: &[u8], crc_before: u32, content: &mut Vec<u8>) -> Result<(), Defect> {
         let (header, stored) = chunk.split_at_checked(CHUNK_HEADER_BYTES).ok_or(Defect::new("ends early"))?;
         ensure(stored.len() == self.stored_bytes(), "ends early")?;
@@ -200,10 +201,11 @@ fn chain(crc_before: u32, header: &[u8], stored: &[u8]) -> u32 {
     crc32c::crc32c_append(crc, stored)
 }
 
-/// Appends a chunk; returns the checksum of the chain after it.
+/// Appends a chunk to `out` and returns its checksum.
 ///
 /// # Panics
-/// When the content is longer than [`CONTENT_BYTES_MAX`].
+/// If the content is longer than [`CONTENT_BYTES_MAX`], or there are more than
+/// [`CHUNK_ENTRIES_MAX`] entries.
 pub fn put_chunk(
     out: &mut Vec<u8>,
     kind: ChunkKind,
@@ -226,10 +228,10 @@ pub fn put_chunk(
     crc
 }
 
-/// Compresses content at level 1.
+/// Compresses `content` at level 1. Returns `None` on failure.
 fn packed(content: &[u8]) -> Option<Vec<u8>> {
     let mut compressor = contexts::take_compressor();
-    // 0 is the level's own choice.
+    // Zero selects the default of the compression level.
     let parameters = [CParameter::CompressionLevel(1), CParameter::MinMatch(0)];
     let set = parameters.into_iter().try_for_each(|parameter| compressor.set_parameter(parameter));
     let packed = set.and_then(|()| compressor.compress(content));

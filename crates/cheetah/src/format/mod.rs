@@ -1,12 +1,12 @@
 //! Byte formats: pages in memory, rows, page images, and the records of the other files.
 //!
 //! Pure functions: no I/O, no locks, no clocks. A decoder accepts any bytes and returns a value or
-//! a [`Defect`]; it never panics and never allocates by a length that it has not checked. The views
-//! of a page ([`page::PageView`]) are not decoders: they trust bytes that
-//! [`page::PageView::verify`] accepted or the engine built, and may panic on others.
+//! a [`Defect`]. It never panics, and never allocates memory according to a length that it has not
+//! checked. The views of a page ([`page::PageView`]) are not decoders: they trust bytes that
+//! [`page::PageView::verify`] accepted or that the engine built, and may panic on other bytes.
 //! docs/developers/format.md has every layout, byte by byte.
 //!
-//! Many files: one for each thing that has a byte format of its own.
+//! This module has many files: one for each byte format.
 
 pub mod bytes;
 pub mod catalog;

@@ -2,16 +2,18 @@
 //!
 //! Invariants
 //!   I1  Lost bytes within [`PARITY_BYTES`] of each other are the XOR of the parity and all other
-//!       bytes: no two of the lost bytes share a byte of the parity.
+//!       bytes, because no two of the lost bytes belong to the same byte of the parity.
 //! Source    Patterson, Gibson and Katz, "A Case for Redundant Arrays of Inexpensive Disks", 1988.
 
-/// Length of the parity of a file that is at least as long. It exceeds a block plus a bad sector.
+/// The length of the parity of a file, unless the file is shorter. It is more than the length of a
+/// block plus a bad sector.
 pub const PARITY_BYTES: usize = 128 << 10;
 
 /// The largest unit that a disk fails to read.
 pub const SECTOR_BYTES: u64 = 4096;
 
-/// The position of the parity of a file of `bytes` bytes: no sector has both file bytes and parity.
+/// Returns the position of the parity of a file of `bytes` bytes. No sector has both file bytes and
+/// parity.
 pub fn parity_at(bytes: u64) -> u64 {
     bytes.next_multiple_of(SECTOR_BYTES)
 }
@@ -33,8 +35,8 @@ impl Parity {
         each_piece(at, bytes.len(), |place, piece| xor(&mut self.0[place..], &bytes[piece]));
     }
 
-    /// XORs this parity into the file's bytes at position `at`. If this is the XOR of the file's
-    /// parity and the parity of the damaged file, the bytes are repaired.
+    /// XORs this parity into the file's bytes at position `at`. This repairs the bytes if `self` is
+    /// the XOR of the file's parity and the parity of the damaged file.
     pub fn apply(&self, at: u64, bytes: &mut [u8]) {
         each_piece(at, bytes.len(), |place, piece| {
             let wrong = self.0.get(place..).unwrap_or_default();
@@ -59,7 +61,7 @@ fn each_piece(at: u64, length: usize, mut visit: impl FnMut(usize, std::ops::Ran
     }
 }
 
-/// XORs up to the shorter length.
+/// XORs `from` into `into`, up to the shorter length.
 fn xor(into: &mut [u8], from: &[u8]) {
     into.iter_mut().zip(from).for_each(|(into, from)| *into ^= from);
 }

@@ -3,17 +3,18 @@
 use super::bytes::{put_prefixed, Defect, Reader};
 use crate::base::Xid;
 
-/// A number that fits 32 bits.
+/// Reads a number that fits in 32 bits.
 pub(super) fn number_u32(fields: &mut Reader<'_>) -> Result<u32, Defect> {
     u32::try_from(fields.varint()?).map_err(|_| Defect::new("number beyond 32 bits"))
 }
 
-/// A count of things that take at least one byte each, so the unread bytes bound it.
+/// Reads a count of items that take at least one byte each, so that the number of unread bytes
+/// limits the count.
 pub(super) fn count(fields: &mut Reader<'_>) -> Result<usize, Defect> {
     fields.length(fields.rest().len())
 }
 
-/// A string.
+/// Reads a string.
 pub(super) fn text<'a>(fields: &mut Reader<'a>) -> Result<&'a str, Defect> {
     let bytes = fields.prefixed(usize::MAX)?;
     std::str::from_utf8(bytes).map_err(|_| Defect::new("text is not UTF-8"))

@@ -1,10 +1,10 @@
-//! Rows of the table of removed words, as bytes. Each is for a deleted row of a table with a
-//! full-text index, and has the words whose postings are still to be deleted.
+//! Rows of the table of removed words, as bytes. Each row belongs to a deleted row of a table with
+//! a full-text index, and lists the words whose postings are still to be deleted.
 //!
 //! Invariants
 //!   I1  Words are in ascending order without duplicates, and each omits all bytes that it shares
-//!       with the previous one. So equal lists are equal bytes, and a reader needs memory for one
-//!       word only.
+//!       with the previous one. So equal lists have equal bytes, and a reader needs memory for only
+//!       one word.
 //!
 //! Layout    docs/developers/format.md, "Removed words".
 
@@ -38,7 +38,7 @@ pub fn put_key(postings: TableId, row_key: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(row_key);
 }
 
-/// Returns the posting table and the clustered key that a key has.
+/// Returns the posting table and the clustered key that a key consists of.
 pub fn parse_key(key: &[u8]) -> Result<(TableId, &[u8])> {
     match key.split_first_chunk() {
         Some((table, row_key)) => Ok((TableId(u32::from_be_bytes(*table)), row_key)),
@@ -51,13 +51,14 @@ pub fn put_row(words: &[u8], out: &mut Vec<u8>) {
     build_row(&[], &[VERSION], &[VarValue::inline(words)], out);
 }
 
-/// Refuses a row of another layout version. `fixed`: the fixed columns of the row.
+/// Fails if the row is of another layout version. `fixed` holds the fixed columns of the row.
 pub fn check_fixed(fixed: &[u8]) -> Result<()> {
     let version = fixed.first().copied().unwrap_or(0);
     check_version("row format of removed words", version.into(), VERSION.into()).map_err(damaged)
 }
 
-/// Appends a word that is greater than `last`; `last` is empty for the first word (I1).
+/// Appends a word, which must be greater than the previous word `last` (I1). `last` is empty for
+/// the first word.
 pub fn put_word(last: &[u8], word: &[u8], out: &mut Vec<u8>) {
     debug_assert!(last < word, "I1");
     let shared = last.iter().zip(word).take_while(|(a, b)| a == b).count();
@@ -67,7 +68,7 @@ pub fn put_word(last: &[u8], word: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
-/// Calls `each` for every word, in order, until it returns an error. Total on any bytes: `each` is
+/// Calls `each` for every word, in order, until it returns an error. Works on any bytes: `each` is
 /// called for the words before a damaged one.
 pub fn each_word(bytes: &[u8], mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let (mut fields, mut word) = (Reader::new(bytes), Vec::new());
@@ -78,7 +79,7 @@ pub fn each_word(bytes: &[u8], mut each: impl FnMut(&[u8]) -> Result<()>) -> Res
     Ok(())
 }
 
-/// Replaces `word` by the next word (I1).
+/// Replaces `word` with the next word (I1).
 fn read_word(fields: &mut Reader<'_>, word: &mut Vec<u8>) -> Parsed<()> {
     let shared = fields.length(word.len())?;
     let rest = fields.prefixed(usize::MAX)?;

@@ -1,9 +1,9 @@
 //! The stored row: `[null bitmap][fixed columns][V lengths][V values]`, and the description of its
 //! columns.
 //!
-//! A length is a varint of `bytes << 1 | external`. Instead of an external value the row has a
-//! [`Locator`], which names the value's root page. The engine does not know types or names of
-//! columns, only their positions, which is enough for compression by column and for large values.
+//! A length is a varint of `bytes << 1 | external`. In place of an external value the row has a
+//! [`Locator`], which names the value's root page. The engine knows only the positions of columns,
+//! not their types or names. This is enough for compression by column and for large values.
 //!
 //! Invariants
 //!   I1  A row is parsed to its last byte; no byte is left over.
@@ -15,12 +15,12 @@ use crate::base::PageId;
 
 /// Bytes of an encoded [`Locator`].
 pub const LOCATOR_BYTES: usize = 20;
-/// Most fixed columns, and most variable columns, of a row-format version; MariaDB allows 4096 in
-/// all.
+/// The maximum number of fixed columns, and of variable columns, of a row-format version. MariaDB
+/// allows 4096 columns in total.
 pub const COLUMNS_MAX: usize = 4096;
-/// Most bytes of a row's null bitmap and fixed columns together.
+/// The maximum length of a row's null bitmap and fixed columns together.
 pub const FIXED_BYTES_MAX: usize = 65535;
-/// Longest value, the limit of MariaDB's LONGBLOB.
+/// The maximum length of a value, which is the limit of MariaDB's LONGBLOB.
 pub const VALUE_BYTES_MAX: usize = u32::MAX as usize;
 
 /// The positions of the columns of a stored row.
@@ -35,12 +35,12 @@ pub struct RowFormatVersion {
 }
 
 impl RowFormatVersion {
-    /// A format without known columns, as in secondary entries.
+    /// Creates a format without known columns, as used for secondary entries.
     pub fn opaque() -> Self {
         Self::default()
     }
 
-    /// Returns whether the columns are unknown; any bytes are a row then.
+    /// Returns whether the columns are unknown. If so, any bytes are a row.
     pub fn is_opaque(&self) -> bool {
         self.null_bytes == 0 && self.fixed.is_empty() && self.var_count == 0
     }
@@ -61,7 +61,7 @@ impl RowFormatVersion {
         varint::put(out, self.var_count.into());
     }
 
-    /// Reads what [`Self::encode`] wrote. Refuses row-format versions that exceed the limits of
+    /// Reads what [`Self::encode`] wrote. Fails if the row-format version exceeds the limits of
     /// this module.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self, Defect> {
         let null_bytes = reader.length(FIXED_BYTES_MAX)? as u16;
@@ -79,12 +79,13 @@ impl RowFormatVersion {
     }
 }
 
-/// The location of an external value: in blob pages, one of which leads to the others.
+/// The location of an external value, which is stored in blob pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Locator {
     /// Length of the value.
     pub value_bytes: u64,
-    /// Its root: its only page, or the topmost of the index pages that list the others.
+    /// The root of the value: its only page, or the top index page, through which the other pages
+    /// are found.
     pub first_page: PageId,
 }
 
@@ -188,7 +189,8 @@ impl<'a> RowView<'a> {
         VarValues { lengths: Reader::new(self.lengths), values: self.values }
     }
 
-    /// Column number and locator of each external value; an `Err` for a malformed locator.
+    /// Returns the column number and the locator of each external value, or an `Err` for a
+    /// malformed locator.
     pub fn externals(&self) -> impl Iterator<Item = Result<(usize, Locator), Defect>> + 'a {
         let external = self.values().enumerate().filter(|(_, value)| value.external);
         external.map(|(i, value)| Ok((i, Locator::decode(value.bytes)?)))
@@ -199,8 +201,8 @@ impl<'a> RowView<'a> {
         self.values().any(|value| value.external)
     }
 
-    /// Appends the row to `out` with other variable values: `replace(i, old)` returns the new
-    /// value, or `None` to keep the old one. Used to move values out of the row and back.
+    /// Appends the row to `out` with replaced variable values: `replace(i, old)` returns the new
+    /// value, or `None` to keep the old one. Used to move values out of the row and back into it.
     pub fn rewrite<'b>(
         &self,
         out: &mut Vec<u8>,

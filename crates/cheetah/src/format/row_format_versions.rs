@@ -1,16 +1,16 @@
 //! The row-format versions of a table: rows stay as they were written when columns are added or
 //! dropped, and are converted to the newest row-format version when they are read.
 //!
-//! A row of the first row-format version is stored as it is. A row of a later version begins with
-//! the number of its version, in one byte; if these bytes happen to be a row of the first version
-//! too, a zero is appended. So rows written before the first change need no mark: they are
-//! recognised because they parse as rows of the first version. The zero always helps: a row is
-//! parsed to its last byte, so no row is a prefix of another one, and bytes that are a row are no
-//! row with a zero appended.
+//! A row of the first row-format version is stored without a mark. A row of a later version is
+//! stored after one byte with the number of its version. If the result can also be parsed as a row
+//! of the first version, a zero is appended. So rows written before the first change need no mark:
+//! they are recognised because they parse as rows of the first version. One zero is always enough:
+//! a row is parsed to its last byte, so bytes that parse as a row no longer do with a zero
+//! appended.
 //!
 //! Invariants
-//!   S1  A stored row is a row of the first row-format version, or begins with the number of
-//!       another one, never both.
+//!   S1  A stored row either is a row of the first row-format version, or begins with the number of
+//!       another version, but never both.
 //!   S2  The number of a row-format version and its definition do not change as long as the table
 //!       has that version.
 //!   S3  No column of an older row-format version becomes two columns of the newest one, so no
@@ -24,14 +24,15 @@ use std::ops::Range;
 
 type Parsed<T> = Result<T, Defect>;
 
-/// Most row-format versions of a table, including the newest: their number has to fit in a byte,
-/// and a read may have to try them.
+/// The maximum number of row-format versions of a table, including the newest. A version's number
+/// has to fit in a byte.
 pub const FORMAT_VERSIONS_MAX: usize = 64;
 
-/// Most bytes of a row of a later row-format version in addition to its columns.
+/// The maximum number of bytes that a stored row of a later row-format version has in addition to
+/// the row itself.
 pub const FORMAT_MARK_BYTES: usize = 2;
 
-/// Appended to a row whose bytes would also be a row of the first row-format version.
+/// The zero appended to a stored row that could also be parsed as a row of the first version.
 const PAD: u8 = 0;
 
 /// Adjacent bits of a null bitmap, and their new position.
@@ -48,14 +49,16 @@ pub struct BitRun {
 /// Converts rows of one row-format version to another.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FormatChange {
-    /// Bits of the null bitmap that are kept.
+    /// The bits of the null bitmap that are copied.
     pub bits: Vec<BitRun>,
-    /// For each fixed column of the target version: the source column, `None` if the column is new.
-    pub fixed: Vec<Option<u16>>,
-    /// For each variable column of the target version: the source column, `None` if the column is
+    /// For each fixed column of the target version, the source column, or `None` if the column is
     /// new.
+    pub fixed: Vec<Option<u16>>,
+    /// For each variable column of the target version, the source column, or `None` if the column
+    /// is new.
     pub vars: Vec<Option<u16>>,
-    /// A row of the target version without external values; columns that are new have its values.
+    /// A row of the target version without external values, from which new columns get their
+    /// values.
     pub defaults: Vec<u8>,
 }
 
@@ -95,7 +98,7 @@ impl FormatChange {
         ensure(!RowView::parse(to, &self.defaults)?.has_externals(), "default value out of line")
     }
 
-    /// The same change with as few runs of bits as possible.
+    /// Returns the same change with as few runs of bits as possible.
     pub fn joined(self) -> Self {
         Self { bits: join(self.bits), ..self }
     }
@@ -183,7 +186,8 @@ impl FormatChange {
         Ok(())
     }
 
-    /// Combines this change, from some version to `between`, with `next`, from `between` to `to`.
+    /// Combines this change, which results in version `between`, with `next`, which converts
+    /// `between` to `to`.
     pub fn then(&self, next: &Self, between: &RowFormatVersion, to: &RowFormatVersion) -> Parsed<Self> {
         let through = |was: &[Option<u16>], next: &[Option<u16>]| {
             let of = |no: &Option<u16>| no.and_then(|no| was.get(usize::from(no)).copied().flatten());
@@ -231,7 +235,7 @@ impl OlderFormatVersion {
         self.change.encode(out);
     }
 
-    /// Reads what [`Self::encode`] wrote; `newest` is the row-format version that its rows are
+    /// Reads what [`Self::encode`] wrote. `newest` is the row-format version that the rows are
     /// converted to.
     pub fn decode(reader: &mut Reader<'_>, newest: &RowFormatVersion) -> Parsed<Self> {
         let older =
@@ -270,7 +274,7 @@ pub fn put_in_newest(
     }
 }
 
-/// Like [`format_of`], for several row-format versions; also returns the row.
+/// Like [`format_of`], for a table with at least two row-format versions. Also returns the row.
 fn format_among<'r>(
     older: &[OlderFormatVersion],
     first: &OlderFormatVersion,
@@ -292,14 +296,15 @@ fn format_among<'r>(
         Ok(row) => return Ok((known, 1..stored.len(), row)),
         Err(defect) => defect,
     };
-    // Only bytes that would otherwise be a row of the first row-format version have the zero.
+    // The zero was appended only if the bytes before it parse as a row of the first row-format
+    // version.
     let unpadded =
         stored.strip_suffix(&[PAD]).filter(|stored| RowView::parse(&first.row_format, stored).is_ok());
     let row = unpadded.and_then(|stored| stored.get(1..)).ok_or(defect)?;
     RowView::parse(row_format, row).map(|row| (known, 1..stored.len() - 1, row))
 }
 
-/// Appends a row of the newest row-format version in its stored form; `f` appends the row itself.
+/// Appends a row of the newest row-format version in its stored form. `f` appends the row itself.
 /// Returns the row's position in the appended bytes (S1).
 pub fn put_marked<E>(
     older: &[OlderFormatVersion],
@@ -320,7 +325,7 @@ pub fn put_marked<E>(
     Ok(1..end)
 }
 
-/// The row-format version, including the number in front, of rows that are stored from now on. Used
+/// Returns the row format of newly stored rows, including the version's number before the row. Used
 /// for compression by column.
 pub fn marked_format(older: &[OlderFormatVersion], newest: &RowFormatVersion) -> RowFormatVersion {
     let mark = u16::from(!older.is_empty());
@@ -340,8 +345,8 @@ fn are_distinct(columns: &[Option<u16>]) -> bool {
     kept.len() == count
 }
 
-/// Finds the positions of fixed columns. Columns are mostly requested in order, so each search
-/// continues at the previous column.
+/// Finds the positions of fixed columns. Most requests are in order, so each search continues from
+/// the previous column.
 struct Places<'w> {
     widths: &'w [u16],
     no: usize,
@@ -367,7 +372,7 @@ impl<'w> Places<'w> {
     }
 }
 
-/// Finds the variable values of a row, like [`Places`] finds fixed columns.
+/// Finds the variable values of a row, as [`Places`] finds fixed columns.
 struct Values<'r> {
     all: VarValues<'r>,
     rest: VarValues<'r>,
@@ -394,7 +399,7 @@ fn are_in_place(columns: &[Option<u16>]) -> bool {
     columns.iter().enumerate().all(|(no, was)| was.is_some_and(|was| usize::from(was) == no))
 }
 
-/// Copies the bits of a run: byte by byte if their position does not change.
+/// Copies the bits of a run, byte by byte if their position does not change.
 fn copy_bits(from: &[u8], to: &mut [u8], run: &BitRun) {
     if run.from != run.to {
         return (0..run.count).for_each(|no| copy_bit(from, run.from + no, to, run.to + no));
@@ -414,8 +419,8 @@ fn copy_bit(from: &[u8], at: u32, to: &mut [u8], place: u32) {
     }
 }
 
-/// The moves of bits by `first` and then `next`. Bits that were added in between are in the
-/// defaults.
+/// Returns the runs of bits that result from `first` and then `next`. Bits that `first` added are
+/// in the defaults.
 fn bits_through(first: &[BitRun], next: &[BitRun]) -> Vec<BitRun> {
     let mut runs: Vec<BitRun> = Vec::new();
     for (a, b) in next.iter().flat_map(|b| first.iter().map(move |a| (a, b))) {
@@ -432,7 +437,7 @@ fn bits_through(first: &[BitRun], next: &[BitRun]) -> Vec<BitRun> {
     join(runs)
 }
 
-/// The same bits, sorted by target position; runs that are adjacent in both bitmaps are joined.
+/// Sorts the runs by target position, and joins runs that are adjacent in both bitmaps.
 fn join(mut bits: Vec<BitRun>) -> Vec<BitRun> {
     bits.sort_unstable_by_key(|run| run.to);
     bits.dedup_by(|next, run| {

@@ -15,7 +15,7 @@
 use super::bytes::{check_version, ensure, Defect, Reader};
 use crate::base::SegmentId;
 
-/// Bytes of the header; the first image may start here.
+/// The length of the header. The first image may start directly after it.
 pub const HEADER_BYTES: usize = 64;
 const MAGIC: &[u8; 8] = b"CHEETSEG";
 /// The version of segment files that this engine writes.

@@ -1,14 +1,14 @@
-//! The state that an epoch of the page map contains: all that recovery needs in addition to the
-//! pages (H2).
+//! The state that is stored with an epoch of the page map. It contains everything that recovery
+//! needs in addition to the pages (H2).
 //!
 //! Invariants
 //!   I1  It is taken at the epoch switch, while no mini-transaction runs. It matches exactly the
 //!       pages of its epoch and the log before `lsn`, and nothing after `lsn`.
-//!   I2  The first byte is the version of the layout; a newer version is refused with a clear
-//!       error. Version 1 is refused too if there are transactions in it: the layout of their undo
-//!       records is no longer supported.
-//!   I3  A state without change files is written as version 3, and one without dictionaries too as
-//!       version 2; older engines read these versions.
+//!   I2  The first byte is the version of the layout. Decoding fails for a newer version with an
+//!       error that says so. It also fails for version 1 if the state contains transactions,
+//!       because the layout of their undo records is no longer supported.
+//!   I3  A state without change files is written as version 3, and a state without change files and
+//!       dictionaries as version 2, so that older engines can read it.
 //! Layout    docs/developers/format.md, "Epoch state".
 
 use super::bytes::{check_version, put_prefixed, Defect, Reader};
@@ -23,22 +23,21 @@ const VERSION: u8 = 4;
 const WRITTEN_OUT_VERSION: u8 = 3;
 /// The version without dictionaries and change files.
 const PLAIN_VERSION: u8 = 2;
-/// The version without live counts and purge position; its transactions had three more fields.
+/// The version without live counts and purge position. Each of its transactions is six numbers.
 const OLD_VERSION: u8 = 1;
 
 const PLACE: &str = "epoch state";
 
-/// A transaction that had undo records at the epoch switch, and had neither committed nor been
-/// rolled back.
+/// A transaction that had undo records and had not ended at the epoch switch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TxnState {
     /// The transaction.
     pub txn: TxnId,
-    /// Its newest undo record that was not rolled back; 0 if there is none.
+    /// Its newest undo record that was not rolled back, or 0 if there is none.
     pub head: UndoPtr,
-    /// The oldest undo record that it appended, rolled back or not; 0 if there is none.
+    /// The oldest undo record that it appended, rolled back or not, or 0 if there is none.
     pub first: UndoPtr,
-    /// Number of the record at `head`; 0 if there is none.
+    /// The number of the record at `head`, or 0 if there is none.
     pub undo_no: u64,
     /// Its XID, if it is prepared: a coordinator decides how it ends (H2).
     pub xid: Option<Xid>,
@@ -49,13 +48,13 @@ pub struct TxnState {
 pub struct PurgeState {
     /// All finish records before this position of the undo log were processed.
     pub at: UndoPtr,
-    /// The newest unpurged undo record of the transaction whose finish record is next; 0 if purge
-    /// has not begun with it.
+    /// The newest unpurged undo record of the transaction whose finish record is the next after
+    /// `at`, or 0 if purge has not begun with this transaction.
     pub head: UndoPtr,
     /// Number of the record at `head`.
     pub undo_no: u64,
-    /// The number of pages that are already free, among the pages of the large values that the
-    /// record at `head` freed.
+    /// The number of pages that purge has already freed, of the large values to free according to
+    /// the record at `head`.
     pub freed_pages: u64,
 }
 
@@ -99,7 +98,7 @@ pub struct ListedFile {
     pub bytes: u64,
     /// The checksum of its last block.
     pub chain: u32,
-    /// The trees whose changes it has.
+    /// The trees with changes in the file.
     pub trees: Vec<TreeId>,
 }
 
@@ -118,7 +117,8 @@ pub struct State {
     pub next_tree: TreeId,
     /// Root of the catalog tree.
     pub catalog_root: PageId,
-    /// Number of undo pages before the first of `undo_pages` since the creation of the database.
+    /// The number of undo pages since the creation of the database that precede the first of
+    /// `undo_pages`.
     pub undo_first_page: u64,
     /// End of the undo log.
     pub undo_end: UndoPtr,
@@ -132,10 +132,10 @@ pub struct State {
     pub tables: Vec<TableState>,
     /// Trees of dropped tables whose pages are still to be freed (M10).
     pub dropped_trees: Vec<TreeId>,
-    /// Tables that can only be dropped or emptied.
+    /// Quarantined tables, which can only be dropped or truncated.
     pub quarantined: Vec<QuarantinedTable>,
-    /// Dictionaries of trees, for each tree from oldest to newest. A dropped tree may have lost its
-    /// dictionaries.
+    /// The dictionaries of trees. Those of one tree are in order from oldest to newest. A dropped
+    /// tree may no longer have its dictionaries.
     pub dictionaries: Vec<(TreeId, PageId)>,
     /// The files with the changes pending at the epoch switch, oldest first.
     pub change_files: Vec<ListedFile>,
@@ -197,8 +197,8 @@ impl State {
         out
     }
 
-    /// Reads a state; total on any bytes. Returns `Unsupported` for a newer version, and for an
-    /// older one with transactions.
+    /// Reads a state. Works on any bytes. Fails with `Unsupported` for a newer version, and for
+    /// version 1 with transactions.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let (state, left) = Self::read(&mut Reader::new(bytes)).map_err(|defect| defect.in_place(PLACE))?;
         match left {
@@ -207,7 +207,7 @@ impl State {
         }
     }
 
-    /// Reads a state; also returns the number of unfinished transactions of an older version.
+    /// Reads a state. Also returns the number of unfinished transactions in a state of version 1.
     fn read(fields: &mut Reader<'_>) -> Parsed<(Self, usize)> {
         let version = fields.u8()?;
         if ![OLD_VERSION, PLAIN_VERSION, WRITTEN_OUT_VERSION].contains(&version) {
@@ -275,8 +275,8 @@ impl State {
         Ok(0)
     }
 
-    /// Without transactions nothing in the undo log is needed, so purge is at its end. Returns the
-    /// number of transactions.
+    /// Reads the undo pages and transactions of version 1. If there are no transactions, nothing in
+    /// the undo log is needed, so purge is at its end. Returns the number of transactions.
     fn read_old_undo(&mut self, fields: &mut Reader<'_>) -> Parsed<usize> {
         for _ in 0..count(fields)? {
             self.undo_pages.push(UndoPage { page: PageId(fields.varint()?), live: 0 });

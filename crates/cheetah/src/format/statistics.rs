@@ -1,5 +1,5 @@
-//! Rows of the statistics table, as bytes: the number of different keys of an index, for each
-//! number of leading parts.
+//! Rows of the statistics table, as bytes. A row has the number of distinct keys of an index, for
+//! each number of leading key parts.
 //!
 //! Layout    docs/developers/format.md, "Statistics".
 
@@ -18,7 +18,7 @@ pub const KEY_BYTES: usize = 6;
 pub struct IndexStatistics {
     /// The number of rows of the table at that time.
     pub rows: u64,
-    /// The number of different keys, by the first part alone, by the first two, and so on.
+    /// The number of distinct values of the first key part, of the first two key parts, and so on.
     pub distinct: Vec<u64>,
 }
 
@@ -31,7 +31,7 @@ impl IndexStatistics {
         self.distinct.iter().for_each(|&distinct| varint::put(out, distinct));
     }
 
-    /// Reads a row; total on any bytes.
+    /// Reads a row. Works on any bytes.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         Self::read(&mut Reader::new(bytes)).map_err(|defect| defect.in_place("statistics row"))
     }

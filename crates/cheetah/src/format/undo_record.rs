@@ -1,12 +1,12 @@
-//! Records of the undo log, as bytes: how to roll back one step of a transaction, the version that
-//! older snapshots see, and the end of a transaction.
+//! Records of the undo log, as bytes. A record says how to roll back one step of a transaction and
+//! which version older snapshots see, or that a transaction ended.
 //!
 //! Invariants
-//!   I1  A record names its transaction and number; a reader that follows a pointer checks both
-//!       (C6).
-//!   I2  A row record has the exact previous content, including versions, of every place in the
-//!       trees that the operation changed, so rolling back restores exactly that. Its secondary
-//!       keys are the caller's (H1).
+//!   I1  A record contains its transaction and its number. A reader that follows a pointer checks
+//!       both (C6).
+//!   I2  A row record has the exact previous content, including versions, of every record that the
+//!       operation changed in the trees, so rolling back restores exactly this content. Its
+//!       secondary keys are encoded by the caller (H1).
 //!   I3  `freed` lists the large values to free after the transaction commits; the pages of a blob
 //!       record are freed when it rolls back. No large value is in both sets (H6).
 //!   I4  A finish record is not part of a chain: its number and its previous record are 0, and no
@@ -23,7 +23,7 @@ use crate::base::{Error, PageId, Result, TableId, TxnId, UndoPtr};
 /// Bytes of the fixed head.
 pub const HEAD_BYTES: usize = 28;
 
-/// Longest finish record: head, kind, outcome, four numbers.
+/// The maximum length of a finish record: head, kind, outcome and four numbers.
 pub const FINISH_BYTES_MAX: usize = HEAD_BYTES + 2 + 4 * varint::MAX_BYTES;
 
 /// The fixed head of a record.
@@ -33,34 +33,35 @@ pub struct UndoHead {
     pub len: u32,
     /// The transaction.
     pub txn: TxnId,
-    /// Number of the record in its transaction, from 1; 0 in a finish record.
+    /// The number of the record in its transaction, counted from 1, or 0 in a finish record.
     pub undo_no: u64,
     /// The transaction's previous record.
     pub prev: UndoPtr,
 }
 
-/// The content of a place in a tree before an operation.
+/// The content of a record in a tree before an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Before<'a> {
-    /// Its writer and the undo record of the previous version; `None` if all snapshots saw it.
+    /// The transaction that wrote the content, and the undo record of the previous version. `None`
+    /// if the content was visible to all snapshots.
     pub version: Option<(TxnId, UndoPtr)>,
     /// The stored payload.
     pub payload: &'a [u8],
 }
 
-/// The change of a row operation to one secondary entry. Keys are the caller's, without the
-/// clustered key.
+/// The change of one secondary entry by a row operation. Keys are encoded by the caller and do not
+/// include the clustered key.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct UndoEntry<'a> {
     /// Number of the index in its table.
     pub index: u32,
-    /// Key before; empty for an insert.
+    /// The key before the operation. Empty for an insert.
     pub old_key: &'a [u8],
-    /// Key after; empty for a delete.
+    /// The key after the operation. Empty for a delete.
     pub new_key: &'a [u8],
-    /// The live entry that was at `old_key`; empty for an insert.
+    /// The live entry that was at `old_key`. Empty for an insert.
     pub old: Before<'a>,
-    /// The delete-marked entry that was at the new key, if that differs from the old key.
+    /// The delete-marked entry that was at `new_key`, if `new_key` differs from `old_key`.
     pub marked: Option<Before<'a>>,
 }
 
@@ -71,14 +72,14 @@ pub struct UndoRow<'a> {
     pub op: RowOp,
     /// The table.
     pub table: TableId,
-    /// Clustered key before; empty for an insert.
+    /// The clustered key before the operation. Empty for an insert.
     pub old_key: &'a [u8],
-    /// Clustered key after; empty for a delete, and if equal to `old_key`.
+    /// The clustered key after the operation. Empty for a delete, and if it equals `old_key`.
     pub new_key: &'a [u8],
-    /// The live row that was at `old_key`; empty for an insert.
+    /// The live row that was at `old_key`. Empty for an insert.
     pub old: Before<'a>,
-    /// The delete-marked row that was at the new key, if that differs from the old key: for
-    /// inserts, and for updates that change the key.
+    /// The delete-marked row that was at the new key. Only inserts and updates that change the key
+    /// have it.
     pub marked: Option<Before<'a>>,
     /// Concatenated locators of the large values to free after commit.
     pub freed: &'a [u8],
@@ -86,32 +87,32 @@ pub struct UndoRow<'a> {
     pub entries: Vec<UndoEntry<'a>>,
 }
 
-/// Pages of a large value that were written.
+/// Pages of a large value that one step wrote.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UndoBlob<'a> {
     /// The table whose row will refer to the value.
     pub table: TableId,
     /// Length of the whole value in bytes.
     pub total_bytes: u64,
-    /// Bytes of the value written by the end of this step.
+    /// The number of bytes of the value that were written by the end of this step.
     pub end: u64,
-    /// Locator of the value once it is complete; empty before that.
+    /// The locator of the value once the value is complete. Empty before that.
     pub locator: &'a [u8],
     /// Pages with bytes of the value that this step wrote.
     pub pages: Vec<PageId>,
-    /// Pages with page numbers that this step wrote.
+    /// Index pages of the value that this step wrote.
     pub index_pages: Vec<PageId>,
 }
 
-/// The end of a transaction that had undo records. In the order of stamps, these records are the
-/// history list.
+/// The end of a transaction that had undo records. The finish records in the order of stamps are
+/// the history list.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct UndoFinish {
-    /// Its place in the order of ends, commits and aborts alike.
+    /// Its position in the order in which transactions ended, whether committed or rolled back.
     pub stamp: u64,
-    /// Whether it committed; if not, all its records were rolled back.
+    /// Whether it committed. If not, all its records were rolled back.
     pub committed: bool,
-    /// Its newest record; 0 if the transaction was rolled back or left purge nothing to do.
+    /// Its newest record, or 0 if the transaction was rolled back or left nothing to purge.
     pub head: UndoPtr,
     /// The oldest record that it appended.
     pub first: UndoPtr,
@@ -131,7 +132,7 @@ pub enum UndoBody<'a> {
 }
 
 impl UndoBody<'_> {
-    /// The table that it belongs to; `None` for a finish record.
+    /// Returns the table that the record belongs to, or `None` for a finish record.
     pub fn table(&self) -> Option<TableId> {
         match self {
             UndoBody::Row(row) => Some(row.table),
@@ -152,7 +153,8 @@ const FINISH: u8 = 5;
 /// Transaction IDs and undo pointers have 48 bits in a page.
 const IN_PAGE_MAX: u64 = (1 << 48) - 1;
 
-/// Clears `out` and starts a record in it; the caller appends the body and calls [`finish`].
+/// Clears `out` and starts a record in it. The caller must then append the body and call
+/// [`finish`].
 pub fn start(out: &mut Vec<u8>, txn: TxnId, undo_no: u64, prev: UndoPtr) {
     out.clear();
     out.extend_from_slice(&[0; 4]);
@@ -238,8 +240,9 @@ fn put_place(out: &mut Vec<u8>, keys: [&[u8]; 2], old: Before<'_>, marked: Optio
     }
 }
 
-/// Appends twice the length of the payload, plus 1 if there is a version; then the version and the
-/// payload. `shift` is added to the first number, so that 0 means no content.
+/// Appends a number, then the version if there is one, and the payload. The number is twice the
+/// length of the payload, plus 1 if there is a version, plus `shift`. A `shift` of 1 makes 0
+/// available for "no content".
 fn put_before(out: &mut Vec<u8>, shift: u64, before: Before<'_>) {
     let versioned = u64::from(before.version.is_some());
     varint::put(out, shift + 2 * before.payload.len() as u64 + versioned);
@@ -288,7 +291,7 @@ pub fn put_finish(out: &mut Vec<u8>, end: &UndoFinish) {
     }
 }
 
-/// Reads the body, which follows the head; total on any bytes.
+/// Reads the body, which follows the head. Works on any bytes.
 pub fn decode_body(bytes: &[u8]) -> Result<UndoBody<'_>> {
     read_body(&mut Reader::new(bytes)).map_err(|defect| defect.in_place("undo record"))
 }
@@ -344,7 +347,8 @@ fn decode_changed<'a>(fields: &mut Reader<'a>) -> Parsed<ChangedRecord<'a>> {
     Ok(ChangedRecord { old_key, new_key, old, marked })
 }
 
-/// Reads what follows the number that [`put_before`] begins with.
+/// Reads the bytes that follow the number that [`put_before`] appends first. `number` is that
+/// number without the shift.
 fn decode_before<'a>(fields: &mut Reader<'a>, number: u64) -> Parsed<Before<'a>> {
     let version = match number % 2 {
         0 => None,

@@ -2,8 +2,8 @@
 //! more bytes follow.
 //!
 //! Invariants
-//!   I1  Each number has exactly one encoding, and a longer one is refused, so equal values mean
-//!       equal bytes.
+//!   I1  Each number has exactly one valid encoding: longer encodings are rejected. So equal values
+//!       have equal bytes.
 
 /// The longest encoding of a `u64`.
 pub const MAX_BYTES: usize = 10;
@@ -17,7 +17,8 @@ pub fn put(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Writes `value` at the start of `out`, which must have room; returns the bytes used.
+/// Writes `value` at the start of `out`, which must be long enough. Returns the number of bytes
+/// written.
 #[inline]
 pub fn write(out: &mut [u8], mut value: u64) -> usize {
     let mut at = 0;
@@ -30,7 +31,7 @@ pub fn write(out: &mut [u8], mut value: u64) -> usize {
     at + 1
 }
 
-/// The number of bytes that `value` takes.
+/// Returns the number of bytes that `value` takes.
 #[inline]
 pub const fn len(value: u64) -> usize {
     if value < 0x80 {
@@ -40,14 +41,14 @@ pub const fn len(value: u64) -> usize {
     bits.div_ceil(7)
 }
 
-/// Encodes a value in a buffer of the caller.
+/// Encodes `value` in a buffer that the caller provides.
 pub fn bytes_of(value: u64, buffer: &mut [u8; MAX_BYTES]) -> &[u8] {
     let used = write(buffer, value);
     buffer.get(..used).unwrap_or_default()
 }
 
-/// Returns the number at the start of `bytes` and the number of bytes it takes; `None` if it ends
-/// early, is not in its shortest form or exceeds 64 bits.
+/// Returns the number at the start of `bytes`, and the number of bytes it takes. Returns `None` if
+/// the number ends early, is not in its shortest form or exceeds 64 bits.
 #[inline]
 pub fn get(bytes: &[u8]) -> Option<(u64, usize)> {
     match bytes.first() {

@@ -1,4 +1,4 @@
-//! Applying pending changes to a frame of the leaf, and choosing the leaves that the cleaner folds.
+//! Applies pending changes to a frame of the leaf, and chooses the leaves that the cleaner folds.
 //! Invariants B1, B4 and B5 are at the head of `leaves`.
 
 use super::{ColdLeaves, Leaves};
@@ -10,10 +10,10 @@ use crate::pool::{EntryGuard, Frame, Merged, PageRef, Pool, Residence};
 use crate::segment::Stream;
 use std::sync::Arc;
 
-/// Length of an image that is certain to be damaged.
+/// The length of an image that is written to be certainly damaged.
 const DAMAGED_IMAGE_BYTES: usize = 256;
-/// Changes that have been pending for this many epochs are applied: no reader has checked the leaf
-/// since.
+/// Changes that have been pending for this number of epochs are applied, because no reader has
+/// checked the leaf during this time.
 const EPOCHS_MAX: u64 = 32;
 /// The cleaner applies changes while they use more than `FULL_EIGHTHS` eighths of their memory
 /// limit.
@@ -51,8 +51,8 @@ impl ColdLeaves {
                     pool.segments().release(&location, pool.epoch());
                     return Ok(Merged::Again(entry));
                 }
-                // The checkpoint is abandoned: the changes that it lacks belong to the next one
-                // (like W2).
+                // The checkpoint is abandoned. The changes that could not be written belong to the
+                // next epoch (like W2).
                 Err(error) => {
                     pool.fail_checkpoint(error);
                     self.carry_over_pending(pool, pid, ended);
@@ -89,15 +89,15 @@ impl ColdLeaves {
         }
     }
 
-    /// Removes the changes of the oldest epoch, which are in an image or a frame now.
+    /// Removes the pending changes of the oldest epoch, which an image or a frame now contains.
     pub(super) fn forget_oldest(&self, pool: &Pool, pid: PageId) {
         if let Some(epoch) = self.pending.take_oldest(pid) {
             pool.changes_of(epoch).unmark_pending(pid);
         }
     }
 
-    /// Moves the pending changes of an abandoned epoch to the next epoch. Under the lock of the
-    /// page's entry.
+    /// Moves the pending changes of an abandoned epoch to the next epoch. Must be called under the
+    /// lock of the page's entry.
     pub(super) fn carry_over_pending(&self, pool: &Pool, pid: PageId, given_up: Epoch) {
         let (had, has_newer) = self.pending.carry_over(pid, given_up);
         if had && !has_newer {
@@ -108,17 +108,18 @@ impl ColdLeaves {
         }
     }
 
-    /// Drops all pending changes of a page that was freed, or that can never be read. Under the
-    /// lock of its entry.
+    /// Drops all pending changes of a page that was freed or can never be read. Must be called
+    /// under the lock of its entry.
     pub(super) fn forget_pending(&self, pool: &Pool, pid: PageId) {
         while self.pending.epochs(pid).0.is_some() {
             self.forget_oldest(pool, pid);
         }
     }
 
-    /// Reads a page with pending changes of `epoch`, so that they are in its frame. `None` if it
-    /// has none any more. A damaged page gets an image that is certain to be damaged: otherwise it
-    /// might seem intact later, without the changes (B9).
+    /// Reads a page with pending changes of `epoch`, which applies them to its frame. Returns
+    /// `None` if it no longer has such changes. A damaged page gets an image that is certainly
+    /// damaged, because otherwise a later read might succeed and return the page without the
+    /// changes (B9).
     pub(super) fn read_to_merge(&self, pool: &Pool, pid: PageId, epoch: Epoch) -> Result<Option<PageRef>> {
         let mut has_failed = false;
         loop {
@@ -135,9 +136,9 @@ impl ColdLeaves {
         }
     }
 
-    /// Gives a damaged page an image that is certain to be damaged, and drops its pending changes.
-    /// Returns whether the page has no pending changes of `epoch` any more; `false` if a thread
-    /// reads or has reserved the page.
+    /// Gives a damaged page an image that is certainly damaged, and drops its pending changes. Does
+    /// nothing and returns `false` if a thread is reading or has reserved the page. Otherwise
+    /// returns `true`: the page has no pending changes of `epoch`.
     fn damage_for_certain(&self, pool: &Pool, pid: PageId, epoch: Epoch, error: &Error) -> Result<bool> {
         if !self.pending.has(pid, epoch) {
             return Ok(true);
@@ -186,8 +187,8 @@ impl ColdLeaves {
     }
 
     /// Applies the oldest pending changes to their leaves and writes the leaves, while pending
-    /// changes use too much memory or have been pending for too long; at most `pages_max` pages.
-    /// Returns their number.
+    /// changes use too much memory or have been pending for too long. Writes at most `pages_max`
+    /// leaves. Returns their number.
     pub(super) fn merge_oldest(&self, pool: &Pool, pages_max: usize) -> Result<usize> {
         let full = pool.memory().buffered_limit() * FULL_EIGHTHS / 8;
         let mut merged = 0;
@@ -232,9 +233,9 @@ impl ColdLeaves {
 
 impl Leaves {
     /// Applies all pending changes to their leaves and writes the leaves, in the order of trees and
-    /// pages, which is the order of a scan. Continues while `goes_on`, which gets the number of
-    /// leaves done, returns true. An error of one page does not stop the others; the first error is
-    /// returned. Blocks for I/O.
+    /// pages, which is the order of a scan. Calls `goes_on` with the number of finished leaves, and
+    /// continues while it returns true. After an error of one page continues with the next, and
+    /// returns the first error. Blocks for I/O.
     pub fn fold_waiting(&self, goes_on: &mut dyn FnMut(usize) -> bool) -> Result<()> {
         let pool = &*self.pool;
         let epoch = pool.epoch();

@@ -1,15 +1,15 @@
-//! Memory for small lists that grow and are freed: chains of cells of one size.
+//! Memory for small lists that grow and are freed. A list is a chain of cells of one size.
 //!
-//! The lists are allocated one by one and freed in another order. As allocations of different sizes
-//! they would fragment the memory of the process (docs/developers/decisions/0021). Cells are in
-//! blocks, and a block is returned to the system when its last cell is freed.
+//! Lists are freed in a different order than they are allocated. If they were allocations of
+//! different sizes, they would fragment the memory of the process (docs/developers/decisions/0021).
+//! Cells are part of blocks, and a block is returned to the system when its last cell is freed.
 
 use crate::base::sound;
 use crate::format::page::PageBuf;
 use cheetah_io::Blocks;
 use std::sync::Arc;
 
-/// A page of the operating system.
+/// The size of a block: a page of the operating system.
 const BLOCK_BYTES: usize = 4096;
 /// The head of a cell: the number of the next cell, and the number of bytes in this one.
 const HEAD_BYTES: usize = 6;
@@ -35,7 +35,7 @@ pub(super) struct Cells<const CELL_BYTES: usize> {
     blocks: Vec<BlockOfCells>,
     /// Number of blocks with memory.
     count: usize,
-    /// Blocks with a free cell, each once, and some blocks that are full by now.
+    /// Blocks with a free cell, each once, and some blocks that have become full.
     with_room: Vec<usize>,
     /// Indexes in `blocks` whose block was returned.
     gone: Vec<usize>,
@@ -64,7 +64,7 @@ impl<const CELL_BYTES: usize> Cells<CELL_BYTES> {
         Blocks::reserve(BLOCK_BYTES, memory_bytes / BLOCK_BYTES + 1)
     }
 
-    /// Cells without any in use. Without a source, memory comes from the heap.
+    /// Creates `Cells` without cells in use. Without a source, memory comes from the heap.
     pub(super) fn new(source: Option<Arc<Blocks>>) -> Self {
         Self { source, ..Self::default() }
     }

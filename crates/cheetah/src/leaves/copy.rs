@@ -1,8 +1,8 @@
-//! Copying a leaf without making a frame for it: for a reader of a few of its records.
+//! Copies a leaf without making a frame for it, for a reader of a few of its records.
 //!
-//! A frame would evict another page, and with pending changes it would be dirty and have to be
-//! written. `Pool::image_to_peek` (`pool/reading/peek.rs`) chooses between a copy and a frame.
-//! Cursors check `Leaves::may_peek` first.
+//! A frame would evict another page, and if the leaf has pending changes, the frame would be dirty
+//! and would have to be written. `Pool::image_to_peek` (`pool/reading/peek.rs`) chooses between a
+//! copy and a frame. Cursors check `Leaves::may_peek` first.
 
 use super::{Leaves, Unloaded};
 use crate::base::{reach, PageId, Result};
@@ -11,8 +11,8 @@ use crate::pool::{Lookup, PageClass, Reuse};
 
 impl Leaves {
     /// Copies the leaf `pid` with its pending changes into `bytes`, if the leaf has no frame and
-    /// needs none. The copy is the state of the leaf at some moment of this call. Otherwise returns
-    /// `None`, with arbitrary `bytes`. May do I/O.
+    /// needs none. The copy is the state of the leaf at some point during this call. Otherwise
+    /// returns `None`, and `bytes` is arbitrary. May do I/O.
     pub fn copy_leaf(&self, pid: PageId, bytes: &mut Vec<u8>) -> Result<Option<Unloaded>> {
         let image = match self.pool.look_up(pid, Reuse::Unlikely)? {
             Lookup::Stored(entry) if entry.class() == PageClass::Base => self.pool.image_to_peek(pid, &entry),

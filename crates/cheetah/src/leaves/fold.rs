@@ -1,4 +1,5 @@
-//! Folding: the pending changes of a leaf become a new image of it, without a frame.
+//! Folding applies the pending changes of a leaf to its image and writes a new image, without
+//! publishing a frame.
 //!
 //! No thread waits for a fold. One thread reads, changes and writes the image on its own. Then,
 //! under the lock of the page's entry, the new image replaces the old one if nothing has changed
@@ -11,10 +12,10 @@ use crate::format::{ImageRef, Location};
 use crate::pool::{Frame, Pool, Residence};
 use std::sync::Arc;
 
-/// A leaf with less than 1/`SMALL_PARTS` of it in use should be merged with a neighbour.
+/// A leaf with less than 1/`SMALL_PARTS` of its bytes in use should be merged with a neighbour.
 const SMALL_PARTS: usize = 3;
 
-/// A leaf and its pending changes, as they were at one moment.
+/// A leaf and its pending changes at one point in time.
 struct Folding {
     image: ImageRef,
     epoch: Epoch,
@@ -24,7 +25,7 @@ struct Folding {
 impl ColdLeaves {
     /// Writes an image of a leaf without a frame, with the changes of `epoch`, which must be the
     /// older epoch of its pending changes. Returns `false` if the page has a frame or was changed
-    /// meanwhile. Does I/O.
+    /// concurrently. Does I/O.
     pub(super) fn fold(&self, pool: &Pool, pid: PageId, epoch: Epoch) -> Result<bool> {
         match self.begin_fold(pool, pid, epoch) {
             None => Ok(false),
@@ -90,7 +91,7 @@ impl ColdLeaves {
         true
     }
 
-    /// Applies changes to a frame that no other thread has seen.
+    /// Applies changes to a frame that no other thread knows.
     pub(super) fn apply_to(&self, pool: &Pool, frame: &Arc<Frame>, changes: &[u8]) -> Result<Applied> {
         let applied = frame.with_private_bytes(|bytes| apply_buffered(changes, bytes));
         let place = || format!("page {} of tree {}", frame.pid, frame.tree);

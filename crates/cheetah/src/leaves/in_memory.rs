@@ -13,8 +13,8 @@ use cheetah_io::sim::{SimClock, SimDisk};
 use std::sync::Arc;
 
 impl Leaves {
-    /// The leaves of a new pool on its own simulated disk, without a page map: pages are evicted
-    /// and read again, but there is no checkpoint.
+    /// Creates the leaves of a new pool on a new simulated disk without a page map. Pages are
+    /// evicted and read again, but there are no checkpoints.
     ///
     /// # Panics
     /// If the configuration is not valid.

@@ -1,16 +1,16 @@
 //! Leaves: pages of trees that can be read and changed without a frame.
 //!
-//! A leaf without a frame is *cold*. A record can be taken out of its image ([`peek`]), a filter
-//! may show that it lacks a key ([`filters`]), and its changes may be *pending* in memory until it
+//! A leaf without a frame is *cold*. A record can be read from its image ([`peek`]), a filter may
+//! show that it lacks a key ([`filters`]), and changes may be *pending* in memory until the leaf
 //! gets a frame or a new image (decisions
 //! [40](../../../../docs/developers/decisions/0040-buffered-inserts.md) and
 //! [41](../../../../docs/developers/decisions/0041-changes-without-their-leaf.md)). Status
-//! variables call pending changes entries. The pool below moves pages and does not interpret keys;
-//! it calls [`ColdLeaves`] through [`BesideFrames`](crate::pool::BesideFrames). Trees above call
+//! variables call pending changes entries. The pool below moves pages and does not interpret keys.
+//! It calls [`ColdLeaves`] through [`BesideFrames`](crate::pool::BesideFrames). Trees above call
 //! [`Leaves`].
 //!
-//! Many files: one for each step in the life of a pending change, and the parts that the steps
-//! share.
+//! This module has many files: one for each step in the life of a pending change, and the parts
+//! that the steps share.
 //!
 //! Invariants
 //!   B1  Pending changes of a page change under the lock of its page table entry, like its
@@ -18,12 +18,13 @@
 //!       when its frame is published, when a new image contains them, or when they are dropped.
 //!   B2  A ticket names an image. It is made under the shared latch of the parent that names the
 //!       page, or from an image whose own fences include the key. It is valid while this image is
-//!       the newest and the page has no frame: fences change in frames only, a changed frame gets a
-//!       new location before it is evicted, and locations are never reused.
-//!   B3  Pending changes fit: the entry of an evicted leaf notes the leaf's free room. A new record
-//!       counts as if its key shared no prefix with the page. A record that replaces another counts
-//!       by the difference in length. Nothing is pending for a leaf whose room is unknown. For a
-//!       leaf that is known to be full, changes that need no room may be pending.
+//!       the newest and the page has no frame, because fences change only in frames, a changed
+//!       frame gets a new location before it is evicted, and locations are never reused.
+//!   B3  Pending changes fit into their leaf: the entry of an evicted leaf notes the leaf's free
+//!       bytes. A new record counts as if its key shared no prefix with the page. A record that
+//!       replaces another counts with the difference in length. No changes are pending for a leaf
+//!       whose free bytes are unknown. For a leaf that is known to be full, changes that need no
+//!       additional bytes may be pending.
 //!   B4  A frame that gets pending changes is dirty in their epoch before other threads can see it.
 //!       If the changes belong to two epochs, the image with the changes of the ended epoch is
 //!       written first.
@@ -34,9 +35,9 @@
 //!
 //!   B7 to B12, B14 to B20  See docs/developers/leaves.md.
 //!   V1 to V8  See [`save`].
-//! Locks     After the lock of the page's entry: the order of the pages, then a shard of the map;
-//!           never the order with a shard held. The mutex of small leaves is innermost. For the
-//!           list of files see [`save`].
+//! Locks     After the lock of the page's entry: the order of the pages, then a shard of the map.
+//!           The order is never locked while a shard is locked. The mutex of small leaves is
+//!           innermost. For the lock of the list of files see [`save`].
 
 mod apply;
 mod beside;
@@ -98,7 +99,7 @@ pub struct ColdLeaves {
 }
 
 impl ColdLeaves {
-    /// The state for a pool without frames.
+    /// Creates the state for a pool that has no frames yet.
     pub fn new(memory: &Arc<MemoryBudget>, config: &Config) -> Arc<Self> {
         Arc::new(Self {
             pending: Pending::new(memory, config),
@@ -114,7 +115,7 @@ impl ColdLeaves {
 }
 
 impl Leaves {
-    /// The pages of `pool`, which was opened with `cold` as its [`BesideFrames`].
+    /// Creates the leaves of `pool`, which was opened with `cold` as its [`BesideFrames`].
     pub fn new(pool: Arc<Pool>, cold: Arc<ColdLeaves>) -> Self {
         Self { pool, cold }
     }
@@ -124,7 +125,7 @@ impl Leaves {
         &self.pool
     }
 
-    /// Registers how pages of a tree are encoded, and by which part of its keys it is filtered.
+    /// Registers how pages of a tree are encoded, and which part of its keys filters contain.
     pub fn register_tree(&self, def: TreeDef, filtered_by: KeyPart) {
         self.cold.filtered_trees.register(def.id, filtered_by);
         self.pool.register_tree(def);
@@ -136,7 +137,7 @@ impl Leaves {
         self.pool.forget_tree(tree);
     }
 
-    /// Sets whether changes may be pending instead of having their leaf read.
+    /// Sets whether changes may become pending. If not, each change reads its leaf.
     pub fn set_buffering(&self, is_on: bool) {
         self.cold.pending.set_on(is_on);
         if !is_on {

@@ -1,4 +1,4 @@
-//! Peeking: reading one record of a leaf without a frame, from its image and its pending changes.
+//! Peeking reads one record of a leaf without a frame, from its image and its pending changes.
 
 use super::{KeyPart, Leaves};
 use crate::base::{reach, sound, PageId, Result};
@@ -14,13 +14,13 @@ use crate::pool::{Lookup, PageEntry, PageRef, Reuse};
 pub enum Fetched {
     /// The page is pinned.
     Page(PageRef),
-    /// The answer of the image and the pending changes.
+    /// The result from the image and the pending changes.
     Peeked(Stored),
     /// The page was freed.
     Freed,
 }
 
-/// The record of a key in a leaf without a frame: the pending one, or that of the image.
+/// The record of a key in a leaf without a frame, from its pending changes or its image.
 #[derive(Debug)]
 pub struct Stored {
     /// The record, if there is one.
@@ -28,7 +28,8 @@ pub struct Stored {
     place: Unloaded,
 }
 
-/// A leaf without a frame at some moment: its image, and the length of its pending changes.
+/// The state of a leaf without a frame at one point in time: its image, and the length of its
+/// pending changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Unloaded {
     pub(super) image: ImageRef,
@@ -36,20 +37,20 @@ pub struct Unloaded {
 }
 
 impl Stored {
-    /// The leaf at the moment of the peek.
+    /// The state of the leaf when the record was read.
     pub fn place(&self) -> Unloaded {
         self.place
     }
 }
 
-/// `None` if an image cannot have the key; otherwise the record, if there is one.
+/// `None` if the image is not of the leaf of the key. Otherwise the record, if there is one.
 pub type InImage = Option<Option<RecordCopy>>;
 
 impl Leaves {
-    /// Lets `look` find the record of `key` in the image of page `pid`, if that is a leaf which is
-    /// not in memory and need not be. The result is then the record of the leaf at some moment of
-    /// this call. Otherwise, or if `look` returns `None`, this pins the page like
-    /// [`fetch`](Self::fetch). May do I/O.
+    /// Lets `look` find the record of `key` in the image of page `pid`, if the page is a leaf that
+    /// is not in memory and need not be. The result is then the record at some point during this
+    /// call. Otherwise, or if `look` returns `None`, pins the page like
+    /// [`Pool::fetch`](crate::pool::Pool::fetch). May do I/O.
     pub fn fetch_or_peek(
         &self,
         pid: PageId,
@@ -80,9 +81,9 @@ impl Leaves {
         Ok(self.pool.fetch(pid)?.map_or(Fetched::Freed, Fetched::Page))
     }
 
-    /// Like [`fetch_or_peek`](Self::fetch_or_peek), to change the record of `key` while its leaf
-    /// stays without a frame. Returns the image, and the record in it, if there is one. `None` if
-    /// the leaf should get a frame, or if `key` belongs to another leaf. May do I/O.
+    /// Like [`fetch_or_peek`](Self::fetch_or_peek), for a change of the record while its leaf stays
+    /// without a frame. Returns the image, and the record in it, if there is one. Returns `None` if
+    /// the leaf should get a frame, or if `look` returns `None`. May do I/O.
     pub fn peek_to_change(
         &self,
         pid: PageId,
@@ -125,8 +126,8 @@ impl Leaves {
             )
     }
 
-    /// The record as it is now: the pending one, or that of the image. `None` when the image is not
-    /// the leaf any more.
+    /// Returns the current record, from the pending changes or from the image. Returns `None` if
+    /// the image is no longer the leaf's newest or the leaf has a frame.
     fn newest_stored(&self, mut stored: Stored, key: &[u8]) -> Result<Option<Stored>> {
         let Unloaded { image, bytes_waiting } = &mut stored.place;
         let mut entry = self.pool.page_entry(image.pid);

@@ -12,18 +12,19 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// Enough for one or two changes.
+/// The size of a cell, which is enough for one or two changes.
 const CELL_BYTES: usize = 256;
 const SHARDS_MAX: usize = 64;
 const SHARD_BYTES_MIN: usize = 4 << 20;
-/// The approximate maximum of pending bytes of a page: a search for a record reads all of them.
+/// The approximate maximum of a page's pending bytes, because a search for a record reads all of
+/// them.
 const CHAIN_BYTES_MAX: usize = 16 << 10;
-/// The approximate bytes that the order takes for each page.
+/// The approximate number of bytes that the order takes for each page.
 const PLACE_BYTES: usize = 2 * size_of::<Place>();
-/// While a checkpoint reads one page, at most 1/`LOGGED_PART` of a page is logged: at 10,000 pages
-/// a second, 40 MB of log a second.
+/// It is assumed that while a checkpoint reads one page, at most 1/`LOGGED_PART` of a page is
+/// logged. At 10,000 pages per second, this is 40 MB of log per second.
 const LOGGED_PART: u32 = 4;
-/// From this length on, the order is purged of pages that have no pending changes any more.
+/// From this length on, invalid elements are removed from the order.
 const ORDER_MIN: usize = 1024;
 
 /// The pending changes of a page that belong to one epoch.
@@ -33,7 +34,7 @@ struct EpochPending {
     /// The changes, as `format::page` encodes them.
     chain: Chain,
     chain_bytes: u32,
-    /// The maximum by which they make the page grow.
+    /// The maximum number of bytes by which they make the page grow.
     growth_bytes: u32,
     /// The number of leading bytes that are in listed change files (V3).
     saved_bytes: u32,
@@ -59,7 +60,7 @@ struct Reserved {
 pub(super) struct Unsaved {
     /// Whether these are all pending changes of the page.
     pub(super) begins: bool,
-    /// The maximum by which all pending changes make the page grow.
+    /// The maximum number of bytes by which all pending changes make the page grow.
     pub(super) growth_bytes: usize,
 }
 
@@ -67,35 +68,38 @@ pub(super) struct Unsaved {
 /// page's older changes have this `since`.
 type Place = (PageId, Epoch);
 
-/// Whether a record that was found is certainly in the leaf, so that its length there is known.
+/// Whether a record that was found is certainly in the leaf, so that its length in the leaf is
+/// known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Size {
     /// The record is in the leaf.
     Known,
-    /// The record was marked without a read: the leaf may have another record, or none.
+    /// The record was delete-marked without reading the leaf, which may have another record or
+    /// none.
     Unknown,
 }
 
 /// The pending change of one key of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Waiting {
-    /// None: the image has the record.
+    /// No change of the key is pending. The image has the record, if there is one.
     Nothing,
-    /// A record, which was copied.
+    /// The key has a record, which was copied.
     Record(Size),
-    /// A removal: the record does not exist.
+    /// The removal of the record is pending.
     Removal,
 }
 
-/// The pending changes of a page belong to one epoch, or to the ended epoch and the current one.
-/// Most pages have changes of one epoch, so the changes of a second one are in another map.
+/// A shard of the pending changes. The changes of a page belong to one epoch, or to the ended epoch
+/// and the current one. Most pages have changes of one epoch only, so the changes of a second epoch
+/// are in another map.
 #[derive(Debug)]
 struct Shard {
     older: FastMap<u64, EpochPending>,
     newer: FastMap<u64, EpochPending>,
     reserved: FastMap<u64, Reserved>,
     cells: Cells<CELL_BYTES>,
-    /// A buffer for a change that is being encoded, or a chain that is searched.
+    /// A buffer for a change that is being encoded, or for a chain that is being searched.
     bytes: Vec<u8>,
 }
 
@@ -125,7 +129,7 @@ impl Shard {
         self.growth_bytes(pid) + reserved + bytes <= room && self.chain_bytes(pid) < CHAIN_BYTES_MAX
     }
 
-    /// Releases reserved bytes. Returns whether nothing is reserved any more.
+    /// Releases reserved bytes. Returns whether this was the last reservation.
     fn release(&mut self, pid: PageId, bytes: usize) -> bool {
         let Entry::Occupied(mut place) = self.reserved.entry(pid.0) else { return false };
         let reserved = place.get_mut();
@@ -167,9 +171,9 @@ pub(super) struct Pending {
     shards: Shards<Shard>,
     pages: AtomicUsize,
     pages_max: usize,
-    /// The order in which pages got their older changes. Some elements are not valid any more.
+    /// The order in which pages got their older changes. Some elements are no longer valid.
     order: Mutex<VecDeque<Place>>,
-    /// Trees with pending changes that were dropped as lost.
+    /// Trees whose pending changes were dropped as lost.
     given_up: Mutex<Vec<TreeId>>,
     pub(super) puts: Counter,
     pub(super) refused: Counter,
@@ -186,7 +190,7 @@ impl Pending {
             cells: Cells::new(source.clone()),
             bytes: Vec::new(),
         };
-        // Few shards if memory is small: each has a block that is not full.
+        // There are few shards if memory is small, because each has a block that is not full.
         let shards = (memory.limit() / SHARD_BYTES_MIN).min(SHARDS_MAX);
         Self {
             is_on: AtomicBool::new(config.buffers_changes),
@@ -215,7 +219,8 @@ impl Pending {
         self.pages.load(Relaxed)
     }
 
-    /// Returns whether a checkpoint could hardly read more pages before the log is full (B15).
+    /// Returns whether the number of pages with pending changes is at its maximum: a checkpoint
+    /// could hardly read more pages before the log is full (B15).
     pub(super) fn pages_are_many(&self) -> bool {
         self.pages_count() >= self.pages_max
     }
@@ -241,8 +246,8 @@ impl Pending {
         self.shards.lock(pid).fits(pid, bytes, room)
     }
 
-    /// Reserves `bytes` of a page for a change, if it [fits](Self::fits). Under the lock of the
-    /// page's entry.
+    /// Reserves `bytes` of a page for a change, if it [fits](Self::fits). Must be called under the
+    /// lock of the page's entry.
     pub(super) fn reserve(&self, pid: PageId, bytes: usize, room: usize) -> bool {
         self.shards.change(pid, |shard| {
             let fits = shard.fits(pid, bytes, room);
@@ -254,15 +259,15 @@ impl Pending {
         })
     }
 
-    /// Releases reserved bytes. Returns whether nothing is reserved any more. Under the lock of the
-    /// page's entry.
+    /// Releases reserved bytes. Returns whether no bytes are reserved any more. Must be called
+    /// under the lock of the page's entry.
     pub(super) fn release(&self, pid: PageId, bytes: usize) -> bool {
         self.shards.change(pid, |shard| shard.release(pid, bytes))
     }
 
     /// Adds a change to the changes of `epoch`, and ends its reservation. Returns whether it is the
-    /// first of the epoch, and whether nothing is reserved any more. Under the lock of the page's
-    /// entry.
+    /// first change of the epoch, and whether it had the last reservation. Must be called under the
+    /// lock of the page's entry.
     pub(super) fn put(
         &self,
         pid: PageId,
@@ -317,13 +322,13 @@ impl Pending {
         })
     }
 
-    /// Bytes of the pending changes of a page. They only grow while the page has no new image or
-    /// frame.
+    /// The length of a page's pending changes. It only grows as long as the page gets no new image
+    /// or frame.
     pub(super) fn bytes_waiting(&self, pid: PageId) -> usize {
         self.shards.lock(pid).chain_bytes(pid)
     }
 
-    /// The epochs of the pending changes of a page: the older one, and the newer one.
+    /// The older and the newer epoch of the pending changes of a page.
     pub(super) fn epochs(&self, pid: PageId) -> (Option<Epoch>, Option<Epoch>) {
         let shard = self.shards.lock(pid);
         (shard.older.get(&pid.0).map(|of| of.epoch), shard.newer.get(&pid.0).map(|of| of.epoch))
@@ -335,7 +340,7 @@ impl Pending {
         older == Some(epoch) || newer == Some(epoch)
     }
 
-    /// The changes of the older epoch, encoded; empty if there are none.
+    /// Returns the encoded changes of the older epoch. Empty if there are none.
     pub(super) fn oldest_bytes(&self, pid: PageId) -> Vec<u8> {
         let shard = self.shards.lock(pid);
         let mut bytes = Vec::new();
@@ -350,7 +355,7 @@ impl Pending {
         shard.of_page(pid).for_each(|entries| shard.cells.copy_bytes(entries.chain, bytes));
     }
 
-    /// Bytes of the changes of the older epoch.
+    /// The length of the changes of the older epoch.
     pub(super) fn oldest_length(&self, pid: PageId) -> usize {
         let shard = self.shards.lock(pid);
         shard.older.get(&pid.0).map_or(0, |oldest| oldest.chain_bytes as usize)
@@ -376,9 +381,9 @@ impl Pending {
         Some(oldest)
     }
 
-    /// Appends the changes of an epoch to `bytes` that are not in listed change files, or all
-    /// changes if `all`. From then on they count as saved. `None` if the older changes belong to
-    /// another epoch.
+    /// Appends to `bytes` the changes of an epoch that are not in listed change files, or all its
+    /// changes if `all`. They then count as saved. Returns `None` if the older changes do not
+    /// belong to this epoch.
     pub(super) fn save(&self, pid: PageId, epoch: Epoch, all: bool, bytes: &mut Vec<u8>) -> Option<Unsaved> {
         self.shards.change(pid, |shard| {
             let older = shard.older.get_mut(&pid.0).filter(|older| older.epoch == epoch)?;
@@ -392,7 +397,8 @@ impl Pending {
         })
     }
 
-    /// Notes that no change file is valid for a page any more, because its image has moved.
+    /// Notes that no change file is valid for a page any more, because its image was replaced or
+    /// moved.
     pub(super) fn forget_saved(&self, pid: PageId) {
         self.shards.change(pid, |shard| {
             let entries = [shard.older.get_mut(&pid.0), shard.newer.get_mut(&pid.0)];
@@ -400,8 +406,8 @@ impl Pending {
         });
     }
 
-    /// Adds saved changes to the changes of `epoch`, the current one, in the order of their files.
-    /// Returns whether they are the first of the page.
+    /// Adds saved changes to the changes of `epoch`, the current epoch. Must be called in the order
+    /// of their files. Returns whether they are the first changes of the page.
     pub(super) fn restore(&self, pid: PageId, epoch: Epoch, changes: &[u8], growth_bytes: usize) -> bool {
         let is_first = self.shards.change(pid, |shard| {
             let is_first = !shard.older.contains_key(&pid.0);
@@ -420,7 +426,7 @@ impl Pending {
     }
 
     /// Moves the changes of an abandoned epoch to the next epoch. Returns whether there were any,
-    /// and whether the next epoch had changes already.
+    /// and whether the next epoch already had changes.
     pub(super) fn carry_over(&self, pid: PageId, given_up: Epoch) -> (bool, bool) {
         self.shards.change(pid, |shard| {
             let older = shard.older.get_mut(&pid.0).filter(|older| older.epoch == given_up);
@@ -444,7 +450,7 @@ impl Pending {
         }
     }
 
-    /// Trees with pending changes that were dropped as lost since the previous call.
+    /// Returns the trees whose pending changes were dropped as lost since the previous call.
     pub(super) fn take_given_up(&self) -> Vec<TreeId> {
         std::mem::take(&mut *self.given_up.lock())
     }
@@ -456,7 +462,7 @@ impl Pending {
             if self.counts_still(*place) {
                 return place.1 < epoch;
             }
-            // It would hide the elements after it.
+            // The invalid element would hide the elements after it.
             order.pop_front();
         }
         false
@@ -484,13 +490,14 @@ impl Pending {
         order.extend(since.map(|since| (pid, since)));
     }
 
-    /// Removes elements that are not valid any more from the order, if there are many.
+    /// Removes invalid elements from the order, if there are many.
     pub(super) fn tidy_order(&self) {
         let mut order = self.order.lock();
         if order.len() <= ORDER_MIN.max(4 * self.pages_count()) {
             return;
         }
-        // A page may have been put back, and have been added again in the same epoch.
+        // A page may be in the order twice with the same epoch, because it was put back and added
+        // again.
         let mut seen = FastSet::default();
         order.retain(|place| self.counts_still(*place) && seen.insert(place.0));
     }

@@ -11,19 +11,19 @@ use crate::pool::{
     EntryGuard, MiniTransaction, PageClass, PageEntry, Pool, Reserve, ReservedToken, Residence,
 };
 
-/// The assumption of a change about a record that was not read. A change that finds something else
-/// reports damage (B8).
+/// The assumption of a change about a record that was not read. If it proves wrong, damage is
+/// reported (B8).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expect {
     /// There is no live record.
     New,
-    /// There is a live record that all snapshots see.
+    /// There is a live record that is visible to all snapshots.
     Live,
     /// No assumption: the change removes any record.
     Any,
 }
 
-/// The right to make changes pending for a leaf while it has the same image and no frame (B2).
+/// The permission to make changes pending for a leaf while it has the same image and no frame (B2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ticket {
     pid: PageId,
@@ -55,7 +55,7 @@ impl Drop for Reservation {
 }
 
 impl Ticket {
-    /// A ticket for the leaf of an image that a lookup searched.
+    /// Creates a ticket for the leaf of an image that a lookup searched.
     pub fn of(image: &ImageRef) -> Self {
         Self::new(image.pid, image.location)
     }
@@ -71,14 +71,14 @@ impl Ticket {
 }
 
 impl Leaves {
-    /// Returns whether tickets are possible: none before the first leaf was evicted.
+    /// Returns whether tickets are possible. They are not before the first page was evicted.
     pub fn has_tickets(&self) -> bool {
         self.cold.pending.is_on() && self.pool.has_evicted()
     }
 
-    /// A ticket for a record of up to `bytes` bytes in the leaf `pid`, if the leaf has no frame and
-    /// the record may become pending. The caller holds the latch of the parent that names the leaf
-    /// (B2).
+    /// Returns a ticket for a change that makes the leaf `pid` grow by up to `bytes` bytes, if the
+    /// leaf has no frame and the change may become pending. The caller must hold the latch of the
+    /// parent that names the leaf (B2).
     pub fn ticket(&self, pid: PageId, bytes: usize) -> Option<Ticket> {
         let entry = self.pool.known_entry(pid)?;
         let ticket = Ticket { pid, location: entry.location()? };
@@ -89,9 +89,9 @@ impl Leaves {
         (is_good && self.may_be_pending()).then_some(ticket)
     }
 
-    /// Runs `f` on the record of `key` that waits for the leaf of the ticket, or on nothing if its
-    /// removal waits; nobody changes it meanwhile. `None` when nothing waits of that key, or the
-    /// ticket is not good any more.
+    /// Runs `f` on the pending record of `key` in the leaf of the ticket, or on `None` if its
+    /// removal is pending. No thread changes the record while `f` runs. Returns `None` if no change
+    /// of the key is pending, or if the ticket is no longer valid.
     pub fn with_waiting<R>(
         &self,
         ticket: &Ticket,
@@ -148,9 +148,9 @@ impl Leaves {
         self.end_reservation(entry, pid, is_last);
     }
 
-    /// Makes a change of `key` pending for its leaf, in its reserved place. Returns `false`,
-    /// without any effect but the release of the place, if a thread inside a mini-transaction has
-    /// given the leaf a frame or freed it (B20).
+    /// Makes a change of `key` pending for its leaf, in its reserved place. If a thread inside a
+    /// mini-transaction has given the leaf a frame or freed it, only releases the place and returns
+    /// `false` (B20).
     pub fn buffer(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -181,7 +181,7 @@ impl Leaves {
         true
     }
 
-    /// Counts a change that got no place, so that it is made in the leaf inside the
+    /// Counts a change that got no place, so that the leaf itself is changed inside the
     /// mini-transaction.
     pub fn note_refused(&self) {
         self.cold.pending.refused.one();
@@ -197,16 +197,17 @@ impl Leaves {
             self.pool.wake_readers(pid);
             return;
         }
-        // A waiter holds the other lock, and takes the lock of the entry (B20).
+        // The lock of the entry must be released first, because a waiter takes it while it holds
+        // the lock that `wake_readers` takes (B20).
         drop(entry);
         if sound!(is_wanted, "leaves: wake nobody who waits for a reserved leaf") {
             self.pool.wake_readers(pid);
         }
     }
 
-    /// Runs `f` on the record of `key`: on the pending one, or else on `stored`, the record of the
-    /// image that the ticket names. No thread changes it meanwhile. `None` if the ticket is not
-    /// valid any more.
+    /// Runs `f` on the record of `key`: on the pending record if a change is pending, and otherwise
+    /// on `stored`, the record in the image that the ticket names. No thread changes the record
+    /// while `f` runs. Returns `None` if the ticket is no longer valid.
     pub fn with_stored<R>(
         &self,
         ticket: &Ticket,
@@ -230,9 +231,9 @@ impl Leaves {
         }))
     }
 
-    /// Returns whether memory and disk allow more pending changes: a page with pending changes is
-    /// read and written as a whole later (B12), and a checkpoint must be able to read all such
-    /// pages in time (B15).
+    /// Returns whether memory and disk allow more pending changes. The disk matters because a page
+    /// with pending changes is later written as a whole (B12), and a checkpoint must be able to
+    /// read all such pages in time (B15).
     pub(super) fn may_be_pending(&self) -> bool {
         let cold = &self.cold;
         if cold.pending.pages_are_many() || cold.small.are_many() {
@@ -243,8 +244,8 @@ impl Leaves {
 }
 
 impl ColdLeaves {
-    /// Returns whether a change of the leaf with this entry may become pending, if any change may.
-    /// Its room is checked later.
+    /// Returns whether changes of the leaf with this entry may become pending, if any changes may.
+    /// Whether a change fits is checked later.
     pub(super) fn may_be_pending_for(&self, entry: &PageEntry) -> bool {
         entry.class() == PageClass::Base && entry.room().is_some()
     }
@@ -266,7 +267,8 @@ impl ColdLeaves {
 
 fn is_good(entry: &PageEntry, ticket: &Ticket) -> bool {
     let is_other = entry.location() != Some(ticket.location);
-    // If its room is unknown, not even a removal may be pending: the page may be damaged.
+    // If its free bytes are unknown, not even a removal may become pending, because the page may be
+    // damaged.
     entry.residence() == Residence::Stored
         && entry.room().is_some()
         && !sound!(is_other, "buffering: do not ask whether the image is the same")

@@ -1,6 +1,6 @@
-//! Startup restores the saved changes ([`super::save`]), in several passes if they exceed the
-//! memory limit: each pass restores the changes of some of the pages and applies them to these
-//! pages.
+//! Startup restores the saved changes ([`super::save`]). If they exceed the memory limit, it does
+//! so in several passes, each of which restores the changes of a part of the pages and applies them
+//! to these pages.
 
 use super::{change_file, ColdLeaves, Leaves};
 use crate::base::hash::hash_number;
@@ -13,8 +13,8 @@ use crate::pool::Pool;
 use std::sync::atomic::Ordering::Relaxed;
 
 impl Leaves {
-    /// For a startup, after the trees are registered and before any other change: restores the
-    /// changes in the listed files, except those of `dropped` trees, and removes all other files.
+    /// Restores the changes in the listed files, except those of `dropped` trees, and removes all
+    /// other files. Called by startup, after the trees are registered and before any other change.
     /// Returns the trees that have lost changes, with the damage. Blocks for I/O.
     pub fn restore_changes(
         &self,
@@ -44,9 +44,9 @@ impl Leaves {
         Ok(damaged)
     }
 
-    /// From now on a leaf or a change file that the disk cannot read counts as damaged, and its
-    /// pending or saved changes are dropped. For a copy of a damaged database, where waiting for a
-    /// better disk is no option.
+    /// Makes a leaf or a change file that the disk cannot read count as damaged, so that its
+    /// pending or saved changes are dropped. Used to copy a damaged database, because the disk will
+    /// not become readable later.
     pub fn take_unread_for_damaged(&self) {
         self.cold.takes_unread_for_damaged.store(true, Relaxed);
     }
@@ -62,7 +62,7 @@ impl ColdLeaves {
         }
     }
 
-    /// Folds all pending changes, while no other thread uses the database.
+    /// Folds all pending changes. No other thread may use the database.
     fn fold_all(&self, pool: &Pool) -> Result<()> {
         for pid in pool.changes_of(pool.epoch()).pending_pids() {
             self.fold_or_merge(pool, pid, pool.epoch())?;
@@ -149,7 +149,7 @@ impl Restoring<'_> {
         Ok(())
     }
 
-    /// Leaves half of the pages to the next pass if memory is full.
+    /// While memory is full, leaves half of the pages of this pass to the next pass.
     fn keep_within_memory(&mut self) {
         let limit = self.pool.memory().buffered_limit();
         while self.pool.memory().used(MemoryUse::Buffered) > limit && self.last > self.first {

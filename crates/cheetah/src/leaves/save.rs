@@ -3,28 +3,28 @@
 //! ([decision 44](../../../../../docs/developers/decisions/0044-changes-are-saved.md)).
 //!
 //! Invariants
-//!   V1  The changes saved of a page for an epoch are the changes that were pending at the epoch
-//!       switch, together with the page's image in the page map of that epoch. Both are read under
-//!       the lock of the page's entry while the oldest changes belong to that epoch: until then the
-//!       image can only change together with them (B6, C1).
-//!   V2  Under the same lock the changes become changes of the next epoch, as in an abandoned
+//!   V1  The changes that are saved for a page and an epoch are those that were pending at the
+//!       epoch switch. They are saved with the page's image in the page map of that epoch. Both are
+//!       read under the lock of the page's entry while the oldest changes belong to that epoch, and
+//!       as long as they do, the image can only change together with them (B6, C1).
+//!   V2  Under the same lock the changes become changes of the next epoch, as after an abandoned
 //!       checkpoint. So each checkpoint saves or writes all pending changes.
-//!   V3  A file contains the changes that no listed file has yet, or all changes of every page; of a
-//!       page whose image moved, all (V5). It is listed with the previous files, unless it contains
-//!       all changes of every page. After an abandoned checkpoint
-//!       the next one saves all: the file of the abandoned one is not valid.
+//!   V3  A file contains the changes that no listed file has yet (of a page whose image moved, all:
+//!       V5), or all changes of every page. It is listed in addition to the previous files, unless
+//!       it contains all changes of every page. The checkpoint after an abandoned checkpoint saves all changes, because the file of the
+//!       abandoned checkpoint is not valid.
 //!   V4  Startup restores a record if the page map names its image. Locations are never reused, so
-//!       it skips the records of a page that was written since then. It restores records in the
-//!       order of the files, and no record of a tree with a damaged one.
-//!   V5  When an image with pending changes moves, no file is valid for these changes any more.
-//!   V6  Saving may use the reserve of the disk: no statement may make changes that need more than
-//!       one page for each leaf (B12). A file takes less, except for the parity if there are few
-//!       leaves.
+//!       it skips the records of a page that was written after the record. It restores records in
+//!       the order of the files. If a file is damaged, it restores no records of the trees in that
+//!       file.
+//!   V5  When an image with pending changes moves, the files are no longer valid for these changes.
+//!   V6  Saving may use the reserve of the disk. For each leaf with pending changes the space of a
+//!       page is promised (B12). A file takes less, except for its parity if there are few leaves.
 //!   V7  A file is unlinked once an epoch is committed that does not list it, and at startup. The
 //!       file of an abandoned checkpoint is unlinked at once, unless its commit may be durable.
 //!   V8  After damage of a listed file, repaired or not, the next file contains all changes.
-//! Locks     `files`, held briefly. The locks of scrubbed files may be held before it; only the
-//!           keys' list of change files is locked under it.
+//! Locks     `files`, held briefly. It may be locked while the lock of scrubbed files is held. Only
+//!           the keys' list of change files is locked while it is held.
 
 use super::change_file::{self, Reading, Writer};
 use super::pending::Unsaved;
@@ -36,14 +36,15 @@ use crate::format::state::ListedFile;
 use crate::memory::MemoryUse;
 use crate::pool::{Pool, Residence};
 
-/// Maximum number of listed files. The next file contains all changes.
+/// The maximum number of listed files. If it is reached, the next file contains all changes.
 const LISTED_MAX: usize = 32;
 
 /// The change files of the last committed epoch.
 #[derive(Default, Debug)]
 pub(super) struct SavedFiles {
     pub(super) listed: Vec<ListedFile>,
-    /// The last checkpoint was abandoned.
+    /// Whether the next file must contain all changes, because the last checkpoint was abandoned or
+    /// startup found damage.
     pub(super) next_has_all: bool,
     /// Files that are damaged on disk. Their changes are in memory, and the next checkpoint
     /// rewrites them.
@@ -52,14 +53,14 @@ pub(super) struct SavedFiles {
     orphans: Vec<Epoch>,
     /// The epoch whose checkpoint may be writing its file.
     in_writing: Option<Epoch>,
-    /// The last checkpoint found the disk full: the next one saves nothing.
+    /// Whether the last checkpoint found the disk full. If so, the next checkpoint saves nothing.
     is_disk_full: bool,
 }
 
 /// The part of the pending changes that a change file contains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Extent {
-    /// None: leaves are written instead.
+    /// No changes. Leaves are written instead.
     Nothing,
     /// The changes that no listed file has yet.
     New,
@@ -78,7 +79,7 @@ pub(crate) struct Saving<'l> {
     changes: Vec<u8>,
     listed: Vec<ListedFile>,
     is_open: bool,
-    /// The commit of the epoch has failed, but may be durable (V7).
+    /// Whether the commit of the epoch has failed, but may be durable (V7).
     may_be_durable: bool,
 }
 
@@ -104,9 +105,9 @@ impl Leaves {
         }
     }
 
-    /// The part of the pending changes that a checkpoint may save. Nothing if changes may not be
-    /// pending. Nothing, once, after a checkpoint on a full disk: it must fold, because saving
-    /// frees no space.
+    /// Returns the part of the pending changes that a checkpoint saves. It is `Nothing` if changes
+    /// may not be pending, and in the first checkpoint after one that found the disk full, which
+    /// must fold, because saving frees no space.
     fn extent_of_saving(&self, epoch: Epoch) -> Extent {
         let pending = &self.cold.pending;
         let mut files = self.cold.files.lock();
@@ -143,7 +144,7 @@ impl Leaves {
     }
 
     /// Reads the listed files that have changes of any of `trees`. Returns the damage that cannot
-    /// be repaired, except for files that are not listed any more by then. Blocks for I/O.
+    /// be repaired, except in files that are no longer listed after the read. Blocks for I/O.
     pub fn check_change_files(&self, trees: &[TreeId]) -> Vec<Error> {
         let listed = self.cold.listed_files();
         let of_trees = listed.iter().filter(|file| file.trees.iter().any(|tree| trees.contains(tree)));
@@ -177,7 +178,7 @@ impl Saving<'_> {
             return Ok(());
         }
         let mut pages = self.leaves.pool.changes_of(self.epoch).pending_pids();
-        // Ordered by page number, which compresses better.
+        // The order of page numbers compresses better.
         pages.sort_unstable();
         for (number, step) in pages.chunks(step_pages).enumerate() {
             if number > 0 {
@@ -200,7 +201,8 @@ impl Saving<'_> {
         let unsaved = cold.pending.save(pid, self.epoch, self.extent == Extent::All, &mut self.changes);
         let Some(Unsaved { begins, growth_bytes }) = unsaved else { return Ok(()) };
         cold.carry_over_pending(pool, pid, self.epoch);
-        // Unknown room is written as 0. So a leaf without room has unknown room after a startup.
+        // An unknown number of free bytes is written as 0. So for a full leaf the number is unknown
+        // after a startup.
         let room = entry.room().unwrap_or(0);
         drop(entry);
         if !sound!(!self.changes.is_empty(), "saving: forget what waits") {
@@ -275,7 +277,7 @@ impl ColdLeaves {
         let mut gone: Vec<_> = before.iter().map(|file| file.epoch).collect();
         gone.append(&mut files.orphans);
         gone.retain(|epoch| files.listed.iter().all(|file| file.epoch != *epoch));
-        // A file that was removed just before its damage was noted is not listed either.
+        // A file may have been removed just before its damage was noted, so it is not listed now.
         let SavedFiles { listed, damaged, .. } = &mut *files;
         damaged.retain(|epoch| listed.iter().any(|file| file.epoch == *epoch));
         let is_intact = damaged.is_empty();
@@ -289,7 +291,8 @@ impl ColdLeaves {
         }
     }
 
-    /// Abandons the change file of an epoch. `may_be_durable`: CONTROL may name the epoch (V7).
+    /// Abandons the change file of an epoch. `may_be_durable` says whether CONTROL may name the
+    /// epoch (V7).
     fn give_up_saving(&self, pool: &Pool, epoch: Epoch, may_be_durable: bool) {
         let mut files = self.files.lock();
         files.next_has_all = sound!(true, "saving: count what was given up as saved");
@@ -309,7 +312,7 @@ impl ColdLeaves {
     }
 
     /// Notes the damage of a file that was read to its end or to an error, unless a checkpoint has
-    /// removed the file meanwhile. Returns damage that cannot be repaired.
+    /// removed the file. Returns the damage if it cannot be repaired.
     pub(super) fn note_read_file(
         &self,
         pool: &Pool,
@@ -342,7 +345,7 @@ impl ColdLeaves {
         drop(files);
         let errors = pool.health().background_errors();
         errors.note(change_file::PLACE, &damage.with_words("the next checkpoint rewrites its changes"));
-        // A checkpoint may have done so meanwhile.
+        // A checkpoint may have rewritten the changes concurrently.
         if self.files.lock().damaged.is_empty() {
             errors.clear(change_file::PLACE);
         }

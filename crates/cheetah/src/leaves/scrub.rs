@@ -1,4 +1,4 @@
-//! Reading the listed change files at the rate of the pool's scrubbing, to find damage.
+//! Reads the listed change files at the rate of the pool's scrubbing, to find damage.
 
 use super::change_file::Reading;
 use super::ColdLeaves;
@@ -15,9 +15,9 @@ pub(super) struct ScrubbedFiles {
 }
 
 impl ColdLeaves {
-    /// Checks the next block of the change files; the first one if `restart`. Returns the number of
-    /// bytes read, or `None` after the last block. Damage becomes a background error of its own.
-    /// Does I/O.
+    /// Checks the next block of the change files, or the first block if `restart`. Returns the
+    /// number of bytes read, or `None` after the last block. Damage becomes a separate background
+    /// error. Does I/O.
     pub(super) fn scrub_next(&self, pool: &Pool, restart: bool) -> Option<u64> {
         let mut pass = self.scrubbed.lock();
         if restart {

@@ -1,8 +1,8 @@
-//! Leaves that have become small by applying their pending changes.
+//! Leaves that became small when their pending changes were applied.
 //!
 //! A thread that removes a record from a leaf in memory also merges the leaf with a neighbour if it
-//! has become small. A pending removal cannot do this, so such leaves are noted for purge. Empty
-//! leaves that are read are noted too, because a crash loses the notes.
+//! has become small. A pending removal cannot do this, so leaves that become small in this way are
+//! noted for purge. Empty leaves that are read are noted too, because a crash loses the notes.
 
 use super::Leaves;
 use crate::base::TreeId;
@@ -11,9 +11,9 @@ use crate::pool::Frame;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 
-/// From this number on, no more changes may become pending. Up to twice as many leaves are noted. A
-/// leaf that is not noted stays small until another of its records is removed, or, if it is empty,
-/// until it is read again.
+/// If this number of leaves is noted, no more changes may become pending. At most twice this number
+/// of leaves are noted. A leaf that is not noted stays small until another of its records is
+/// removed, or, if it is empty, until it is read again.
 const LEAVES_MANY: usize = 1024;
 
 /// The leaves, identified by tree and lower fence.
@@ -28,7 +28,7 @@ impl SmallLeaves {
         }
     }
 
-    /// Notes a leaf without records that is not a root. No other thread has seen the frame.
+    /// Notes a leaf without records that is not a root. No other thread may know the frame yet.
     pub(super) fn note_if_empty(&self, frame: &Frame) {
         let Some(bytes) = frame.try_read() else { return };
         let page = PageView::new(&bytes);

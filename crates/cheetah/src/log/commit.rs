@@ -4,21 +4,21 @@ use super::writer::Log;
 use crate::base::{sound, Lsn, Result};
 use std::sync::atomic::Ordering;
 
-/// The event for which a commit waits, as `innodb_flush_log_at_trx_commit` selects it.
+/// What a commit waits for, as selected by `innodb_flush_log_at_trx_commit`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum FlushMode {
-    /// Nothing. A crash of the process loses up to a second of commits.
+    /// The commit waits for nothing. A crash of the process loses up to a second of commits.
     None,
-    /// Its records are durable.
+    /// The commit waits until its records are durable.
     #[default]
     Sync,
-    /// Its records are written to the operating system. A power cut loses up to a second of
-    /// commits.
+    /// The commit waits until its records are written to the operating system. A power cut loses up
+    /// to a second of commits.
     Write,
 }
 
 impl Log {
-    /// Waits as this mode requires, for a commit whose record ends at `lsn`.
+    /// Waits as `mode` requires for a commit whose record ends at `lsn`.
     pub fn commit(&self, lsn: Lsn, mode: FlushMode) -> Result<()> {
         let waits = |wait: &dyn Fn() -> Result<()>| self.counters.commit_waits.time(&*self.clock, wait);
         match mode {
@@ -52,9 +52,9 @@ impl Log {
         Ok(end)
     }
 
-    /// Called about once a second. Makes the commits of modes 0 and 2 durable, appends a sync mark,
-    /// and prepares the next file. Any error other than a fatal one only means that the disk is
-    /// full.
+    /// Called about once a second. Makes the commits of modes 0 and 2 durable, appends a sync mark
+    /// if one is missing, and prepares the next file. An error that has not stopped the engine
+    /// means that the disk is full.
     pub fn background_flush(&self) -> Result<()> {
         self.sync_to(self.end())?;
         if self.mark_idle() {

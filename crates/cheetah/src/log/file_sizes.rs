@@ -1,16 +1,17 @@
-//! The length of log files: short while little is logged, so that a small database is small on
-//! disk, and long for a busy server, so that it seldom changes files.
+//! The length of log files. Files are short while little is logged, so that a small database is
+//! small on disk, and long on a busy server, so that it seldom starts a new file.
 //!
-//! Every startup begins with the shortest length. The log is checked once a minute. A file that
-//! fills up between two checks doubles the length of the next files. A check that finds less than a
-//! quarter of a file logged since the previous check halves it. In between, the length does not
-//! change, so that it does not oscillate under an even load.
+//! Every startup begins with the shortest length. The log is checked once a minute. If a file is
+//! started and filled between two checks, the length of the next files doubles. If less than a
+//! quarter of a file was logged between two checks, the length halves. Otherwise it does not
+//! change, so that it does not oscillate under a steady load.
 //!
 //! No reader of a log relies on the length of its files.
 
 use crate::base::Lsn;
 
-/// A check that finds less than this part of a file logged halves the length of the next files.
+/// If a check finds fewer bytes logged than the file length divided by `LITTLE_PART`, it halves the
+/// length of the next files.
 const LITTLE_PART: u64 = 4;
 
 /// See the module.
@@ -47,7 +48,7 @@ impl FileSizes {
         }
     }
 
-    /// The check: the log ends at `end`.
+    /// Performs the check. `end` is the end of the log.
     pub(super) fn look(&mut self, end: Lsn) {
         let logged = end.0 - self.looked_at.0;
         self.looked_at = end;

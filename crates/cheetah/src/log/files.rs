@@ -3,14 +3,16 @@
 //! Invariants
 //!   I1  A file named `<sequence>.log` has a durable header of that sequence. New and recycled
 //!       files are prepared under a reserve name and renamed when their header is durable.
-//!   I2  Retiring a file needs no sync. A crash may restore its old name, even with the header of
-//!       the file that it became. But its sequence is lower than that of the file with the oldest
-//!       needed position, at which a reader stops, and the next startup retires it again.
-//!   I3  A file is *ready* before an operation begins: it exists, is as long as the tail assumes,
-//!       and no frame appended so far is for it. So a full disk refuses statements but not commits
-//!       (`make_ready`).
-//!   I4  Ready files are started in the order in which they were made ready. A file that the tail
-//!       has taken stays, even if files should have another length by now: there are frames for it.
+//!   I2  Retiring a file needs no sync of the directory. After a crash a retired file may have its
+//!       old name again, even if it was reused and its header was overwritten. This does no harm: a
+//!       reader goes back only to the file with the oldest needed position, which has a higher
+//!       sequence, and the next startup retires the old file again.
+//!   I3  Before an operation begins, the next file is *ready*: it exists, it is as long as the tail
+//!       assumes, and no frame has been appended for it yet. So a full disk may fail a statement
+//!       but never a commit (`make_ready`).
+//!   I4  Ready files are started in the order in which they were made ready. Once the tail has
+//!       taken a ready file, that file is used even if the wanted length of files changes, because
+//!       frames were appended for it.
 
 use super::tail::Opening;
 use crate::base::{reach, sound, Error, Lsn, Result};
@@ -28,7 +30,7 @@ pub(super) const DIR: &str = "wal";
 
 const RESERVE_PREFIX: &str = "reserve-";
 
-/// Bytes of zeros in one write.
+/// The number of zero bytes that one write overwrites.
 const ZEROS_BYTES: u64 = 1 << 18;
 
 /// Path of a log file.
@@ -36,7 +38,7 @@ pub(super) fn path_of(sequence: u64) -> String {
     format!("{DIR}/{sequence:012}.log")
 }
 
-/// Sequence numbers of the log files in the directory, ascending.
+/// Returns the sequence numbers of the log files in the directory, in ascending order.
 pub(super) fn sequences(disk: &dyn Disk) -> Result<Vec<u64>> {
     let names = disk.list(DIR).map_err(|e| Error::io("list", DIR, e))?;
     let mut sequences: Vec<u64> =
@@ -58,7 +60,7 @@ pub(super) struct LiveFile {
 pub(super) struct ReserveFile {
     path: String,
     bytes: u64,
-    /// Whether there may be unencrypted frames in it.
+    /// Whether it may contain unencrypted frames.
     may_be_plain: bool,
 }
 
@@ -81,12 +83,13 @@ pub(super) struct Files {
     durable: Arc<Durable>,
     keys: Arc<Keys>,
     limits: FileLimits,
-    /// Most old files to keep for reuse while files are longer than the shortest.
+    /// The maximum number of old files kept for reuse while files are longer than the minimum.
     reserve_max: usize,
     /// The length that files should have now.
     usual_bytes: u64,
     live: VecDeque<LiveFile>,
-    /// The next files (I3): those that the tail has taken, and perhaps one more.
+    /// The files that are started next (I3): the files that the tail has taken, and at most one
+    /// that it has not.
     ready: VecDeque<ReserveFile>,
     /// The number of ready files that were started.
     begun_count: u64,
@@ -136,7 +139,8 @@ impl Files {
         Ok(())
     }
 
-    /// Retires files older than the oldest in use, which a crash has restored.
+    /// Retires files older than the oldest file in use. Such files exist if a crash undid the
+    /// renaming or removal of retired files.
     fn retire_older(&mut self) -> Result<()> {
         let Some(oldest) = self.live.front().map(|file| file.sequence) else { return Ok(()) };
         for sequence in sequences(self.disk())?.into_iter().filter(|sequence| *sequence < oldest) {
@@ -149,8 +153,9 @@ impl Files {
         self.durable.disk()
     }
 
-    /// Returns whether a file that may have unencrypted frames must be removed: its rows would
-    /// remain after the end of an encrypted file, or in the reserve (E6).
+    /// Returns whether a file must be removed instead of reused because it may contain unencrypted
+    /// frames while the log is encrypted (E6). If it were reused, old rows would remain readable in
+    /// it.
     fn must_go(&self, may_be_plain: bool) -> bool {
         sound!(may_be_plain && self.keys.of_log().is_some(), "encryption: recycle a plain log file")
     }
@@ -166,7 +171,7 @@ impl Files {
         if self.durable.space().is_short() {
             return self.reserve.is_empty() && bytes <= 2 * least_bytes;
         }
-        // While little is logged, only one old file is kept.
+        // While little is logged, at most one old file is kept.
         let is_small = self.usual_bytes <= least_bytes && least_bytes < most_bytes;
         fits(bytes, self.usual_bytes) && self.reserve.len() < if is_small { 1 } else { self.reserve_max }
     }
@@ -189,10 +194,10 @@ impl Files {
         (self.live.len(), self.ready.len() + self.reserve.len())
     }
 
-    /// Makes sure that a file is ready in addition to the `taken_count` files that were taken. Its
-    /// length is `bytes`, or on a full disk at least `least_bytes`. Returns its usable length, at
-    /// most `bytes`. Returns `DiskFull` if there is no space for it besides the part of the reserve
-    /// that `stays`.
+    /// Makes sure that one more file is ready than the tail has taken; `taken_count` is the number
+    /// of files that it has taken. The length of the file is `bytes`, or on a full disk at least
+    /// `least_bytes`. Returns its usable length, at most `bytes`. Fails with `DiskFull` if the file
+    /// does not fit on the disk without using the part of the space reserve that `stays` names.
     pub(super) fn make_ready(
         &mut self,
         taken_count: u64,
@@ -208,9 +213,9 @@ impl Files {
         Ok(self.ready.back().map_or(0, |file| file.bytes.min(bytes)))
     }
 
-    /// Makes `file` ready, with `bytes` usable, in place of the current ready file, which goes into
-    /// the reserve. If a taken file was not started yet, `file` goes into the reserve instead, and
-    /// the result is false (I4).
+    /// Replaces the current ready file with `file`, of which `bytes` are usable, and moves the
+    /// replaced file into the reserve. If a taken file was not started yet, moves `file` into the
+    /// reserve instead and returns false (I4).
     pub(super) fn exchange_ready(&mut self, taken_count: u64, file: ReserveFile, bytes: u64) -> bool {
         let exchanges = taken_count == self.begun_count;
         if exchanges {
@@ -251,7 +256,7 @@ impl Files {
 
     fn create_reserve(&mut self, bytes: u64, stays: Reserve) -> Result<ReserveFile> {
         match stays {
-            // Written frames need this space, even if it is promised to others.
+            // Appended frames need this space, even if it is promised to other users of the disk.
             Reserve::Nothing => self.durable.space().make_way(bytes),
             _ => self.durable.space().take(bytes, stays)?,
         }
@@ -259,8 +264,7 @@ impl Files {
         self.reserve_next += 1;
         let file = self.disk().create(&path).map_err(|e| Error::io("create", &path, e))?;
         if let Err(error) = file.allocate(bytes) {
-            // Nothing relies on the file. If it cannot be removed either, the next startup removes
-            // it.
+            // Nothing relies on the file. If removing it fails too, the next startup removes it.
             let _ = self.disk().unlink(&path);
             let error = Error::io("allocate", path, error);
             if matches!(error, Error::DiskFull(_)) {
@@ -271,7 +275,7 @@ impl Files {
         Ok(ReserveFile { path, bytes, may_be_plain: false })
     }
 
-    /// Starts the file of `opening`. The caller has made the previous file durable (L3).
+    /// Starts the file of `opening`. The caller must have made the previous file durable (L3).
     pub(super) fn start(&mut self, opening: &Opening) -> Result<Arc<dyn File>> {
         let Opening { header, bytes, is_ready } = opening;
         let reserve = match is_ready {
@@ -298,8 +302,8 @@ impl Files {
         self.ready.pop_front().expect("a file that was taken is ready (I4)")
     }
 
-    /// Retires the files that end at or before `before`, except the last file. Returns the number
-    /// of retired files.
+    /// Retires the files that end at or before position `before`, except the last file. Returns the
+    /// number of retired files.
     pub(super) fn recycle(&mut self, before: Lsn) -> Result<usize> {
         let mut gone_count = 0;
         while self.live.get(1).is_some_and(|next| next.start <= before) {
@@ -312,18 +316,19 @@ impl Files {
         Ok(gone_count)
     }
 
-    /// Removes reserve files that are no longer of use.
+    /// Removes reserve files that are no longer useful.
     pub(super) fn trim(&mut self) -> Result<()> {
         let mut files = std::mem::take(&mut self.reserve).into_iter();
         let mut keep = |file: ReserveFile| self.keep_or_remove(file.path, file.bytes, file.may_be_plain);
         let trimmed = files.by_ref().try_for_each(&mut keep);
-        // If removing a file failed, the next startup removes it; the others stay.
+        // If removing a file fails, the next startup removes it, and the remaining files stay in
+        // the reserve.
         self.reserve.extend(files);
         trimmed
     }
 
-    /// The files with the log from `from` to `end`, each with the end of its needed part. Both
-    /// positions must be in files.
+    /// Returns the files that contain the log from `from` to `end`, each with the end of its needed
+    /// part. Both positions must be in files.
     pub(super) fn with_range(&self, from: Lsn, end: Lsn) -> Vec<(LiveFile, Lsn)> {
         let first = self.live.iter().rposition(|file| file.start <= from).unwrap_or(0);
         let files = self.live.range(first..).enumerate();
@@ -332,7 +337,8 @@ impl Files {
         files.map(|(number, file)| (*file, next_start(number).min(end))).collect()
     }
 
-    /// Renames a file into the reserve, or removes it. If a snapshot needs it, it is held.
+    /// Renames a file to a reserve name, or removes it. A file that a snapshot needs is removed
+    /// when the snapshot ends.
     fn retire(&mut self, path: &str, may_be_plain: bool) -> Result<()> {
         if sound!(self.durable.is_pinned(path), "backup: recycle a pinned log file") {
             return self.durable.let_go(path).map(drop).map_err(|e| Error::io("unlink", path, e));
@@ -349,8 +355,8 @@ impl Files {
     }
 }
 
-/// Overwrites a file with zeros. It keeps its blocks: on a full disk it might not get new ones
-/// (I3).
+/// Overwrites a file with zeros. The file keeps its blocks, because on a full disk it might not get
+/// new ones (I3).
 fn empty(file: &dyn File, bytes: u64) -> std::io::Result<()> {
     if !sound!(true, "encryption: recycle a plain log file") {
         return Ok(());
@@ -367,7 +373,8 @@ fn empty(file: &dyn File, bytes: u64) -> std::io::Result<()> {
     })
 }
 
-/// Returns whether a file of this length suits `wanted` bytes: a longer file would waste space.
+/// Returns whether a file of `bytes` bytes is long enough for `wanted` bytes but not twice as long,
+/// which would waste space.
 fn fits(bytes: u64, wanted: u64) -> bool {
     (wanted..2 * wanted).contains(&bytes)
 }

@@ -10,19 +10,19 @@ use crate::keys::Keys;
 use cheetah_io::File;
 use std::sync::Arc;
 
-/// Bytes per read; a longer frame is read at once.
+/// The number of bytes per read. A longer frame is read with a single read.
 const READ_BYTES: usize = 256 << 10;
 
 /// A frame of the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Frame<'a> {
-    /// The position at which it starts.
+    /// The position at which the frame starts.
     pub start: Lsn,
     /// The position at which the next frame starts.
     pub end: Lsn,
-    /// The kind that the writer passed.
+    /// The kind that the writer passed to `append`.
     pub kind: u8,
-    /// The body that the writer passed.
+    /// The body that the writer passed to `append`.
     pub body: &'a [u8],
 }
 
@@ -65,7 +65,7 @@ impl FrameReader {
         HEADER_BYTES as u64 + (self.end.0 - self.header.start.0)
     }
 
-    /// The next frame, unless the chain ends here.
+    /// Returns the next frame, or `None` if the chain ends here.
     pub(super) fn next(&mut self) -> Result<Option<Frame<'_>>> {
         let offset = self.offset();
         let Some(head) = self.bytes(offset, FRAME_HEADER_BYTES)?.and_then(|bytes| bytes.first_chunk()) else {
@@ -117,7 +117,7 @@ impl FrameReader {
     }
 
     /// Returns the highest position that a sync mark after the end of the chain proves durable, if
-    /// that is beyond the end of the chain.
+    /// that position is after the end of the chain.
     pub(super) fn proof_of_damage(&mut self) -> Result<Option<Lsn>> {
         let file_chain = self.header.chain();
         let (start, header_bytes, end) = (self.header.start.0, HEADER_BYTES as u64, self.end);

@@ -1,13 +1,13 @@
-//! Group commit: one thread syncs for many that wait.
+//! Group commit: one thread syncs the log for all waiting threads.
 //!
-//! The first thread syncs (the leader). Threads that arrive meanwhile wait; then the first of them
-//! syncs for all of them. There are no timers: a group is the threads that arrived during the
-//! previous sync.
+//! The first thread, the leader, syncs. Threads that arrive during its sync wait. Then one of them
+//! becomes the leader and syncs for all of them. There are no timers: a group consists of the
+//! threads that arrived during the previous sync.
 //!
 //! Invariants
 //!   G1  At most one thread leads at a time.
-//!   G2  A waiter is woken when a leader finishes, even by an error or a panic. It then finds its
-//!       position durable, or leads itself, or fails.
+//!   G2  A waiter is woken when a leader finishes, even with an error or a panic. The waiter then
+//!       returns because its position is durable, becomes the leader, or fails.
 //!   G3  A position is reported durable only when everything before it is durable.
 //! `interleaving_tests.rs` compiles this file again with loom's primitives.
 
@@ -16,7 +16,7 @@ use crate::base::{sound, Lsn, Result};
 
 /// See the module.
 pub(super) struct Group {
-    /// Whether a thread leads.
+    /// Whether there is a leader.
     led: Mutex<bool>,
     done: Condvar,
     durable_end: AtomicU64,
@@ -39,13 +39,13 @@ impl Drop for Leadership<'_> {
 }
 
 impl Group {
-    /// A group for a log that is durable up to `durable_end`.
+    /// Creates the group of a log that is durable up to `durable_end`.
     pub(super) fn new(durable_end: Lsn) -> Self {
         let durable_end = AtomicU64::new(durable_end.0);
         Self { led: Mutex::default(), done: Condvar::default(), durable_end }
     }
 
-    /// Everything before this position is durable.
+    /// The end of the durable part of the log.
     pub(super) fn durable_end(&self) -> Lsn {
         Lsn(self.durable_end.load(Ordering::Acquire))
     }

@@ -10,14 +10,15 @@
 //!       its own header is durable. So a log file that ends before its successor starts is damaged,
 //!       not torn.
 //!   L4  Every startup continues in a new file, whose header names the end and the chain of the old
-//!       file. Bytes after that end in the old file are never read again, whatever they look like.
+//!       file. Bytes of the old file after that end are never read again, whatever they contain.
 //!   L5  Before the database accepts work, the used bytes of the last file before the crash are
-//!       written and synced again: they may have been read from a cache whose sync had failed.
+//!       written and synced again: they may have been read from the operating system's cache after
+//!       a sync had failed.
 //!   L6  Appending never waits for a checkpoint, only for I/O when the buffer is full.
 //! Locks     writer < files; writer < tail. Only `writer` and `files` are held across I/O.
 //! Errors    A failed write or sync of the log stops the engine.
 //!
-//! Many files: one for each task of the log, each readable on its own.
+//! This module has many files: one for each task of the log, each readable on its own.
 
 mod commit;
 mod file_sizes;

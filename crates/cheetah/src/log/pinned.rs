@@ -1,5 +1,5 @@
-//! The log that a snapshot of the database needs: from the start of its epoch's redo to the
-//! position of the snapshot.
+//! The part of the log that a snapshot of the database needs: from the position at which redo of
+//! its epoch starts to the position of the snapshot.
 
 use super::files::{path_of, read_header, LiveFile};
 use super::frames::{Frame, FrameReader};
@@ -25,7 +25,7 @@ impl PinnedFile {
         Self { path: path_of(file.sequence), sequence: file.sequence, start: file.start, end }
     }
 
-    /// The length of the file up to the end of the needed part.
+    /// The length of the file's beginning up to the end of the needed part.
     pub fn bytes(&self) -> u64 {
         HEADER_BYTES as u64 + (self.end.0 - self.start.0)
     }
@@ -43,9 +43,9 @@ pub struct PinnedLog {
 }
 
 impl Log {
-    /// The log from `from`, where redo of a committed epoch starts, to its durable end. The files
-    /// exist now; a reader has to pin them before the next epoch commits (Z2). Waits for files that
-    /// are being created, and does no I/O itself.
+    /// Returns the part of the log from `from`, at which redo of a committed epoch starts, to its
+    /// durable end. Its files exist now. A reader must pin them before the next epoch commits (Z2).
+    /// Waits for files that are being created, but does no I/O itself.
     pub fn durable_since(&self, from: Lsn) -> PinnedLog {
         let end =
             if sound!(true, "backup: cut the log at the checkpoint") { self.durable_end() } else { from };
@@ -53,7 +53,7 @@ impl Log {
         PinnedLog { from, end, files: files.into_iter().map(PinnedFile::new).collect() }
     }
 
-    /// The keys of its files.
+    /// The keys that encrypt the files in use.
     pub fn keys_in_use(&self) -> Vec<KeyName> {
         self.files.lock().keys_in_use().collect()
     }
@@ -90,8 +90,9 @@ impl PinnedLog {
     }
 }
 
-/// Encodes `records`, each of which begins with its kind, as frames that continue `chain`. Their
-/// kinds are never encrypted, because the database has other frames at the same positions (E5).
+/// Encodes `records`, each of which begins with its kind, as frames that continue `chain`. No
+/// record may be of an encrypted kind, because the database writes other frames at the same
+/// positions (E5).
 pub fn frames_behind(mut chain: u32, records: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
     let mut frames = Vec::new();
     for record in records {

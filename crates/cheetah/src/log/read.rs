@@ -1,11 +1,11 @@
 //! Reading the log after a restart: finding its frames, and detecting missing ones.
 //!
 //! Proof
-//!   A log file that ends before its successor starts is damaged (L3). A missing file is noticed if
-//!   it is between two others or before the first. In the last file, damage is distinguished from
-//!   the torn end of a crash by a later sync mark, and by `reach`, the position that the caller
-//!   knows was durable. Only damage to the last synced bytes, with neither of them, looks like a
-//!   torn end.
+//!   A log file that ends before its successor starts is damaged (L3). A missing file is detected
+//!   if it is between two others or before the first. In the last file, two things distinguish
+//!   damage from the torn end of a crash: a later sync mark, and `reach`, a position that the
+//!   caller knows was durable. Damage to the last synced bytes looks like a torn end if neither
+//!   exists.
 //! Errors    Corruption, which names the file; Unsupported for a newer format; errors of the
 //!           callback.
 
@@ -32,7 +32,8 @@ pub struct Recovered {
     pub(super) live: Vec<LiveFile>,
 }
 
-/// Passes the frames from position `from` on to `apply`, in order, and finds the end of the log.
+/// Passes the frames that start at or after `from` to `apply`, in order, and finds the end of the
+/// log.
 ///
 /// `reach` is a position up to which the caller knows the log was durable (at least `from`); a log
 /// that ends before it is damaged. Blocks for I/O.
@@ -72,7 +73,8 @@ pub fn read_from(
 }
 
 /// Like [`read_from`], for salvaging a damaged database: passes the frames before the first damage
-/// to `apply`, and returns the damage. Errors are those of `apply`, and a newer format.
+/// to `apply`, and returns the damage. Fails if `apply` fails, if a key is missing, or if the
+/// format is newer.
 pub fn read_undamaged(
     disk: &dyn Disk,
     keys: &Keys,
@@ -111,8 +113,8 @@ pub fn read_undamaged(
     Ok(missing)
 }
 
-/// The headers and files from the one that contains `from`, up to the first that is missing or has
-/// a damaged header; and the fault that ends the list.
+/// Returns the headers and files from the one that contains `from`, up to the first that is missing
+/// or has a damaged header, and the fault that ends the list.
 #[expect(clippy::type_complexity, reason = "a list, and what ends it")]
 fn undamaged_files(
     disk: &dyn Disk,
@@ -145,7 +147,7 @@ fn undamaged_files(
     Ok((files, damage))
 }
 
-/// The headers and files from the one that contains `from` to the last, oldest first.
+/// Returns the headers and files from the one that contains `from` to the last, oldest first.
 fn needed_files(disk: &dyn Disk, keys: &Keys, from: Lsn) -> Result<Vec<(FileHeader, Arc<dyn File>)>> {
     let mut needed: Vec<(FileHeader, Arc<dyn File>)> = Vec::new();
     let mut missing = None;
@@ -214,8 +216,8 @@ fn read_file(
     Ok(())
 }
 
-/// Checks that a file is complete up to its successor, and the last file up to the position that
-/// its marks say was durable.
+/// Checks that a file is complete up to the start of the next file. The last file must be complete
+/// up to the position that its marks prove durable.
 fn complete(reader: &mut FrameReader, stop: Option<Lsn>) -> Result<()> {
     let proven = match stop {
         Some(stop) if stop == reader.end => None,

@@ -1,4 +1,4 @@
-//! Shorter files when less is logged ([`FileSizes`](super::file_sizes::FileSizes)).
+//! Switches to shorter files when less is logged ([`FileSizes`](super::file_sizes::FileSizes)).
 
 use super::writer::Log;
 use crate::base::{sound, Error, Result};
@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering;
 const LOOK_EVERY_NS: u64 = 60_000_000_000;
 
 impl Log {
-    /// Called by the background now and then. Once a minute, checks how much was logged, and
-    /// continues in a shorter file if that was little. Files that are too long are then retired.
+    /// Called by a background thread from time to time. Once a minute, checks how much was logged,
+    /// and continues in a shorter file if little was. Files that are too long are then retired.
     /// Blocks for I/O. Does nothing on a full disk.
     pub fn shorten_files(&self, now_ns: u64) -> Result<()> {
         let looked_at_ns = self.looked_at_ns.load(Ordering::Relaxed);
@@ -43,7 +43,7 @@ impl Log {
             return Ok(());
         }
         self.write_out()?;
-        // The last checkpoint could not retire the file that was in use until now.
+        // The last checkpoint could not retire the file that was just replaced.
         let needed = match sound!(true, "log: let go of what no checkpoint covers") {
             true => self.oldest_needed(),
             false => self.end(),
@@ -52,8 +52,8 @@ impl Log {
         self.prepare_reserve()
     }
 
-    /// Makes a shorter file ready in place of the current ready file, and starts it if the file in
-    /// use is also longer, or its encryption is out of date. Returns false and does not start a
+    /// Replaces the ready file with a shorter one, and starts it if the current file is also too
+    /// long, or if the encryption of the current file is out of date. Returns false and starts no
     /// file if a taken ready file was not started yet, because there may be frames for it (I4).
     fn exchange_ready_file(&self) -> Result<bool> {
         let mut files = self.files.lock();

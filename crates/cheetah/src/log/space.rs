@@ -1,5 +1,5 @@
-//! Space in the log: writers are slowed down, then wait, before the log exceeds its limit. They
-//! wait outside the gate, where they hold nothing that a checkpoint needs.
+//! Space in the log. As the log approaches its limit, writers are first slowed down and then wait.
+//! They wait outside the gate, where they hold nothing that a checkpoint needs.
 
 use super::writer::Log;
 use crate::base::stages::Stage;
@@ -9,30 +9,31 @@ use crate::durable::space::Reserve;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// From this fill level on writers are slowed, so that a checkpoint keeps up with them and no
+/// Above this fill level writers are slowed down, so that a checkpoint keeps up with them and no
 /// writer has to stop.
 const SLOW_PERCENT: u64 = 75;
-/// From this fill level on writers wait. The rest is for writers that have passed the check
-/// already.
+/// Above this fill level writers wait. The remaining space is for writers that have already passed
+/// the check.
 const FULL_PERCENT: u64 = 95;
-/// Delay of one operation just before the log is full.
+/// The maximum delay of one operation, just before the log is full.
 const DELAY_NS_MAX: u64 = 1_000_000;
 /// The time between a waiting writer's checks for an interruption.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// When disk space is short, a file takes this part of the space above the reserve.
+/// When disk space is short, a new file takes at most the space above the reserve divided by
+/// `SHORT_PART`.
 const SHORT_PART: u64 = 8;
 
 /// The action that a writer has to take before it may log something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Space {
-    /// Nothing.
+    /// The writer need not do anything.
     Plenty,
-    /// Wait for a moment.
+    /// The writer must pause.
     Slow {
-        /// The duration.
+        /// The duration of the pause.
         delay_ns: u64,
     },
-    /// Wait for a checkpoint.
+    /// The writer must wait for a checkpoint.
     Full,
 }
 
@@ -42,7 +43,7 @@ impl Log {
         self.end().0.saturating_sub(lsn.0)
     }
 
-    /// How full the log is. Never blocks for I/O.
+    /// Returns the action that the fill level of the log requires. Never blocks for I/O.
     pub fn space(&self) -> Space {
         let used = self.bytes_since(self.oldest_needed());
         let (slow, full) = (self.bytes_max / 100 * SLOW_PERCENT, self.bytes_max / 100 * FULL_PERCENT);
@@ -57,10 +58,10 @@ impl Log {
 
     /// Waits until there is space. Must be called before entering the gate, never inside.
     ///
-    /// Returns `DiskFull` if there is no disk space for the next file, or if less of the reserve
-    /// than `stays` remains while it waits, because then a checkpoint might fail. Returns
-    /// `Interrupted` if `interrupted` returns true. A single-threaded caller must check
-    /// [`Log::space`] first and make a checkpoint itself, because no other thread would.
+    /// Fails with `DiskFull` if there is no disk space for the next file, or if during the wait
+    /// less of the reserve remains than `stays`, because then a checkpoint might fail. Fails with
+    /// `Interrupted` if `interrupted` returns true. If the process has no other threads, the caller
+    /// must check [`Log::space`] first and make a checkpoint itself.
     pub fn wait_for_space(&self, stays: Reserve, interrupted: &dyn Fn() -> bool) -> Result<()> {
         self.health().check()?;
         match self.space() {
@@ -76,16 +77,16 @@ impl Log {
         self.prepare_reserve()
     }
 
-    /// Makes sure that the next file is ready before the current one is full. Returns `DiskFull` if
-    /// there is no space for it besides the reserve. Must be called outside the gate;
-    /// [`wait_for_space`](Self::wait_for_space) also does this.
+    /// Makes sure that the next file is ready before the current one is full. Fails with `DiskFull`
+    /// if there is no space for it without using the reserve. Must be called outside the gate.
+    /// [`wait_for_space`](Self::wait_for_space) calls it too.
     pub fn prepare_reserve(&self) -> Result<()> {
         self.make_ready(Reserve::Whole)
     }
 
-    /// Like [`prepare_reserve`](Self::prepare_reserve), but if there is no space for a file of the
-    /// usual length, makes do with a shorter one and takes it from the reserve, down to `stays`.
-    /// For work that must go on when the disk is full.
+    /// Like [`prepare_reserve`](Self::prepare_reserve), but may use the reserve down to `stays`,
+    /// and a shorter file if there is no space for one of the usual length. Used by work that must
+    /// continue when the disk is full.
     pub fn prepare_short_reserve(&self, stays: Reserve) -> Result<()> {
         self.make_ready(stays)
     }
@@ -104,7 +105,8 @@ impl Log {
             let least = if stays == Reserve::Whole { wanted } else { least };
             let bytes = files.make_ready(taken_count, wanted, least, stays)?;
             let mut tail = self.tail.lock();
-            // Otherwise another thread made it ready before, and it was taken meanwhile.
+            // If the counts differ, another thread made the file ready first, and the tail has
+            // taken it.
             if tail.taken_count() == taken_count {
                 tail.set_ready(bytes);
                 self.reserve_is_ready.store(true, Ordering::Release);
@@ -113,8 +115,8 @@ impl Log {
         }
     }
 
-    /// Length of the next file. If space is short, it is a small part of the remaining space: the
-    /// least length, doubled some number of times.
+    /// Returns the length of the next file. If space is short, the file takes only a small part of
+    /// the remaining space, and its length is `least` times a power of two.
     fn length_for_space(&self, wanted: u64, least: u64) -> u64 {
         let space = self.durable.space();
         match space.is_short() {
@@ -134,7 +136,7 @@ impl Log {
             if interrupted() {
                 return Err(Error::Interrupted);
             }
-            // If no checkpoint can succeed, nothing would free log space.
+            // Without space for a checkpoint, the wait would never end.
             self.durable.space().check_beside_promised(stays)?;
             self.recycled.wait_for(&mut waiting, LOOK_EVERY);
         }
@@ -145,9 +147,9 @@ impl Log {
         self.health().stalls().begin(Stage::LogSpace, &*self.clock)
     }
 
-    /// Notes that a checkpoint has committed, so that nothing before `before` is needed any more.
-    /// Files that end before it are kept for reuse or removed, and writers that wait for space
-    /// continue. Returns the number of retired files.
+    /// Notes that a checkpoint has committed, so that nothing before position `before` is needed
+    /// any more. Keeps files that end before this position for reuse, or removes them, and wakes
+    /// writers that wait for space. Returns the number of retired files.
     pub fn recycle(&self, before: Lsn) -> Result<usize> {
         self.health().check()?;
         assert!(before <= self.end(), "a checkpoint covers only what has been logged");

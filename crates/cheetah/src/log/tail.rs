@@ -16,10 +16,10 @@ use std::sync::Arc;
 
 /// One buffer is filled while the other is written.
 pub(super) const BUFFERS_COUNT: usize = 2;
-/// Space for the header of the last frame of a full buffer, and for a mark after it.
+/// Extra space in each buffer for a sync mark after the last frame.
 pub(super) const BUFFER_MARGIN_BYTES: usize = 1 << 10;
 
-/// The version of a file that is started now, and how it is encrypted.
+/// Returns the version of a file that is started now, and its encryption.
 pub(super) fn lock_of_file(keys: &Keys) -> Result<(u32, Option<Salt>, Option<KeyStream>)> {
     let Some(key) = keys.of_log() else { return Ok((PLAIN_VERSION, None, None)) };
     let bytes = if sound!(true, "encryption: one key for all log files") { keys.nonce()? } else { [0; 16] };
@@ -50,7 +50,7 @@ pub(super) struct Piece {
 /// See the module head.
 pub(super) struct Tail {
     pieces: Vec<Piece>,
-    /// Buffers to be filled, each of `buffer_bytes`.
+    /// Empty buffers, each of `buffer_bytes`.
     spare: Vec<Vec<u8>>,
     buffer_bytes: usize,
     buffered_bytes: usize,
@@ -59,11 +59,11 @@ pub(super) struct Tail {
     /// The key stream that encrypts its frames.
     stream: Option<KeyStream>,
     keys: Arc<Keys>,
-    /// Its length.
+    /// The length of that file.
     file_bytes: u64,
     room: u64,
     sizes: FileSizes,
-    /// Length of the ready file that is next.
+    /// The length of the ready file that is started next.
     ready_bytes: Option<u64>,
     /// The number of ready files that were taken.
     taken_count: u64,
@@ -78,8 +78,9 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    /// The tail of a file that has just been started and has only its header. Its length is that of
-    /// `sizes`, and each buffer has `buffer_bytes` bytes. `stream` is the header's key stream.
+    /// Creates the tail for a file that was just started and has only its header. The length of the
+    /// file is that of `sizes`, and each buffer has `buffer_bytes` bytes. `stream` is the key
+    /// stream of the file.
     pub(super) fn new(
         header: FileHeader,
         chain: u32,
@@ -173,7 +174,7 @@ impl Tail {
         self.sizes.bytes()
     }
 
-    /// Least length of a file.
+    /// The minimum length of a file.
     pub(super) fn least_bytes(&self) -> u64 {
         self.sizes.least_bytes()
     }
@@ -183,8 +184,8 @@ impl Tail {
         self.file_bytes > bytes
     }
 
-    /// Checks how much was logged since the last check, and returns whether files are longer now
-    /// than they should be.
+    /// Checks how much was logged since the last check. Returns whether the current or the ready
+    /// file is longer than files should be now.
     pub(super) fn look(&mut self) -> bool {
         self.sizes.look(self.end);
         let wanted = self.sizes.bytes();
@@ -212,8 +213,8 @@ impl Tail {
         self.ready_bytes = Some(times * bytes);
     }
 
-    /// Continues in a new file with space for a frame of this length: the ready file, if it is long
-    /// enough. Fails if there are no random bytes.
+    /// Continues in a new file with space for a frame of `frame_bytes`. Takes the ready file if it
+    /// is long enough. Fails if there are no random bytes.
     pub(super) fn start_file(&mut self, frame_bytes: u64) -> Result<()> {
         let (version, closed, stream) = lock_of_file(&self.keys)?;
         self.header = FileHeader {
@@ -242,8 +243,8 @@ impl Tail {
         self.keys.of_log().map(|key| key.name()) != self.header.closed.map(|salt| salt.key)
     }
 
-    /// Adds a sync mark if the log is durable up to a position that no later mark or header proves
-    /// yet.
+    /// Adds a sync mark if no mark or file header proves yet that the log is durable up to
+    /// `durable`.
     pub(super) fn mark(&mut self, durable: Lsn) {
         // The header of a file proves that everything before it is durable.
         let proven = self.marked.max(self.header.start);
@@ -254,12 +255,12 @@ impl Tail {
         }
     }
 
-    /// Returns whether frames other than marks are durable and no mark says so.
+    /// Returns whether all frames other than marks are durable and no mark or header proves it.
     pub(super) fn wants_mark(&self, durable: Lsn) -> bool {
         self.content_end > self.marked.max(self.header.start) && durable >= self.content_end
     }
 
-    /// Returns whether frames other than marks are buffered.
+    /// Returns whether any frames are buffered.
     pub(super) fn has_content(&self) -> bool {
         self.buffered_bytes > 0
     }

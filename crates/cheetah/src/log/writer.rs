@@ -19,28 +19,29 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// Bytes copied at a time when the used part of a file is rewritten.
+/// The number of bytes copied at a time when the used part of a file is rewritten.
 const REWRITE_BYTES: u64 = 1 << 20;
 
 /// The parameters of a log.
 #[derive(Clone)]
 pub struct LogSetup {
-    /// The barriers, and through them the disk and the health.
+    /// The barriers, which also give access to the disk and the health.
     pub durable: Arc<Durable>,
     /// The clock for waiting and measuring.
     pub clock: Arc<dyn Clock>,
-    /// The keys that files are encrypted with.
+    /// The keys that encrypt log files.
     pub keys: Arc<Keys>,
-    /// The database, and this startup of it, whose number must be higher than any previous one.
+    /// The ID of the database, and the incarnation: the number of this startup, which must be
+    /// higher than that of any previous startup.
     pub identity: Identity,
-    /// Most bytes of a file, except for a file with one long frame.
+    /// The maximum length of a file, except for a file with one long frame.
     pub file_bytes: u64,
-    /// Least bytes of a file, at most `file_bytes`.
+    /// The minimum length of a file, at most `file_bytes`.
     pub file_bytes_min: u64,
     /// The size of the log at which writers wait.
     pub bytes_max: u64,
-    /// Bytes of frames in memory before the appender writes them itself. There are two such
-    /// buffers.
+    /// The size of a buffer. A thread that appends to a full buffer first writes the buffer out.
+    /// There are two buffers.
     pub buffer_bytes: usize,
 }
 
@@ -88,13 +89,13 @@ pub struct LogStatus {
     pub end: Lsn,
     /// Everything before this position is durable.
     pub durable_end: Lsn,
-    /// Everything before this position may be removed.
+    /// The oldest position that is needed. Everything before it may be removed.
     pub oldest_needed: Lsn,
     /// Frames appended.
     pub frames_count: u64,
     /// Writes to files.
     pub writes_count: u64,
-    /// Syncs of commits (not those of new files).
+    /// Syncs for commits, without the syncs of full files.
     pub syncs_count: u64,
     /// Files in use.
     pub files_count: usize,
@@ -112,7 +113,7 @@ pub(super) struct Counters {
     sync_times: Latency,
 }
 
-/// The file that is written.
+/// The file that is being written.
 struct Writer {
     file: Arc<dyn File>,
     path: String,
@@ -133,7 +134,7 @@ pub struct Log {
     pub(super) recycled: Condvar,
     /// Whether the next file is ready. It is read before every change, and so is not under a lock.
     pub(super) reserve_is_ready: AtomicBool,
-    /// The time of the last check of how much is logged.
+    /// The time of the last check of how much was logged.
     pub(super) looked_at_ns: AtomicU64,
     /// The end of the tail, readable without its lock.
     end: AtomicU64,
@@ -150,7 +151,8 @@ impl Log {
         disk.create_dir(DIR).map_err(|e| Error::io("create", DIR, e))?;
         setup.durable.directory_barrier("")?;
         disk.write_in_place(DIR);
-        // Left over from an unfinished creation. Their sequence numbers are not used again.
+        // These files are left over from an unfinished creation. Their sequence numbers are not
+        // used again.
         let left_over = sequences(disk)?;
         for sequence in &left_over {
             let path = path_of(*sequence);
@@ -188,7 +190,7 @@ impl Log {
             let tail = Tail::new(header, recovered.chain, None, keys, sizes, setup.buffer_bytes);
             Self::assemble(setup, files, writer, tail)
         };
-        // After a clean shutdown nothing before the new file is needed.
+        // After a clean shutdown no file before the new one is needed.
         log.files.lock().recycle(oldest_needed)?;
         log.note_oldest_needed(oldest_needed);
         Ok(log)
@@ -236,8 +238,9 @@ impl Log {
         }
     }
 
-    /// Appends a frame; a commit waits for its end. Kinds are from 1 to 254, bodies at most
-    /// [`BODY_BYTES_MAX`] long. Blocks only to write a full buffer; a failed write is fatal.
+    /// Appends a frame and returns its range; a commit waits for the end of the range. Kinds are
+    /// from 1 to 254. A body has at most [`BODY_BYTES_MAX`] bytes. Blocks only to write a full
+    /// buffer. A failed write is fatal.
     pub fn append(&self, kind: u8, body: &[u8]) -> Result<Range<Lsn>> {
         assert!(kind != 0 && kind != KIND_SYNC_MARK, "a kind of frame that callers may write");
         if body.len() > BODY_BYTES_MAX {
@@ -256,7 +259,7 @@ impl Log {
             .push(kind, body)
             .map_err(|error| self.health().stop(format!("a new log file cannot be started: {error}")))?;
         self.publish_end(&tail);
-        // The frames of a taken file are in the buffer, so the next writer needs the next file.
+        // The tail has taken the ready file, so the next operation must make another file ready.
         if sound!(!tail.has_ready(), "log: count a file as ready that is taken") {
             self.reserve_is_ready.store(false, Ordering::Release);
         }
@@ -312,7 +315,8 @@ impl Log {
         self.durable.log_barrier(file, path)
     }
 
-    /// If everything is durable and no mark says so yet, adds a mark. Returns whether it did.
+    /// Appends a mark if everything is durable and no mark says so yet. Returns whether it appended
+    /// one.
     pub(super) fn mark_idle(&self) -> bool {
         let mut tail = self.tail.lock();
         let durable = self.durable_end();
@@ -324,7 +328,7 @@ impl Log {
         wanted
     }
 
-    /// The latch that a failure sets.
+    /// The health of the engine, which a failure stops.
     pub(super) fn health(&self) -> &Health {
         self.durable.health()
     }
@@ -334,7 +338,7 @@ impl Log {
         Lsn(self.end.load(Ordering::Acquire))
     }
 
-    /// Must be called with the lock of the tail held, whenever something was appended.
+    /// Must be called after each append, while the lock of the tail is held.
     fn publish_end(&self, tail: &Tail) {
         self.end.store(tail.end().0, Ordering::Release);
     }
@@ -356,7 +360,7 @@ impl Log {
         self.oldest_needed.store(lsn.0, Ordering::Release);
     }
 
-    /// Most memory of the buffers.
+    /// The maximum memory of the buffers.
     pub fn buffer_bytes_max(&self) -> usize {
         BUFFERS_COUNT * (self.buffer_bytes + BUFFER_MARGIN_BYTES)
     }
@@ -376,7 +380,7 @@ impl Log {
         }
     }
 
-    /// The time that commits and prepares have waited for the log; in mode 0 they do not wait.
+    /// The time that commits and prepares waited for the log. In mode 0 they do not wait.
     pub fn commit_waits(&self) -> LatencyCounts {
         self.counters.commit_waits.counts()
     }

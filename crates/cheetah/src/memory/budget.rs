@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// The uses of memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemoryUse {
-    /// Page frames, in use and free.
+    /// Page frames, in use or free.
     Frames,
     /// Cached images of leaves without a frame.
     Images,
@@ -32,9 +32,9 @@ pub enum MemoryUse {
     Sort,
     /// The outcomes of transactions that may still be looked up.
     Outcomes,
-    /// Memory that is too small or too short-lived to be counted one by one: rows and keys of
-    /// operations, cursors, the catalog, merging the page map, the allocator's memory for each
-    /// thread.
+    /// Memory that is too small or too short-lived to be counted individually: rows and keys of
+    /// operations, cursors, the catalog, merges of the page map, and the allocator's memory for
+    /// each thread.
     Rest,
 }
 
@@ -66,7 +66,7 @@ pub struct MemoryBudget {
 }
 
 impl MemoryBudget {
-    /// A budget of `total_bytes` bytes, with nothing in use.
+    /// Creates a budget of `total_bytes` bytes, of which no bytes are in use.
     pub fn new(total_bytes: u64) -> Self {
         Self { total_bytes: AtomicUsize::new(total_bytes as usize), used: Default::default() }
     }
@@ -96,12 +96,12 @@ impl MemoryBudget {
         self.total_bytes.load(Relaxed)
     }
 
-    /// Sets the bytes of a use, for parts that know their size.
+    /// Sets the bytes of a use. Called by parts that know their size.
     pub fn set(&self, of: MemoryUse, bytes: usize) {
         self.used[of as usize].store(bytes, Relaxed);
     }
 
-    /// Counts `bytes` more, and returns the bytes in use. Never waits or refuses.
+    /// Counts `bytes` more, and returns the bytes in use. Never waits or fails.
     pub fn add(&self, of: MemoryUse, bytes: usize) -> usize {
         self.used[of as usize].fetch_add(bytes, Relaxed) + bytes
     }
@@ -111,20 +111,20 @@ impl MemoryBudget {
         self.used[of as usize].fetch_sub(bytes, Relaxed);
     }
 
-    /// The maximum bytes for frames now (M2).
+    /// The current maximum bytes for frames (M2).
     pub fn frames_limit(&self) -> usize {
         let pages_bytes = self.frames_and_images_limit();
-        // Images beyond their share will be dropped soon.
+        // Images that exceed their share will be dropped soon.
         let images_bytes = self.shares().images_bytes_max(pages_bytes);
         pages_bytes - self.used(MemoryUse::Images).min(images_bytes)
     }
 
-    /// The maximum bytes for images now.
+    /// The current maximum bytes for images.
     pub fn images_limit(&self) -> usize {
         self.shares().images_bytes_max(self.frames_and_images_limit())
     }
 
-    /// The maximum bytes for pending changes now.
+    /// The current maximum bytes for pending changes.
     pub fn buffered_limit(&self) -> usize {
         self.shares().buffered_bytes_max(self.pages_limit())
     }

@@ -5,18 +5,18 @@
 //! ranges (the pool's buffers).
 //!
 //! Invariants
-//!   M1  All uses together stay within `buffer_pool_bytes`. Exceptions: frames allocated inside
-//!       mini-transactions, a page read that finds no room after a few candidates, a chunk of
-//!       images just allocated, and M2's half when the other uses take more than the rest. The
-//!       pool's `make_room` makes up for the first three.
-//!   M2  Frames, images and pending changes together take what the other uses leave, but never less
-//!       than half of the budget. Pending changes take at most half of that; images take at most a
-//!       share of the rest, and frames take what remains. So a pool that gives memory to the page
-//!       table of a huge database still works.
-//!   M3  The limit may change at any time. Parts that were allocated when the database was opened
-//!       keep their size: the buffers of the log, of streams and of the codec, the limits of locks
-//!       and of sorting, the number of shards and the length of chunks. Dictionaries adapt when the
-//!       next one is loaded. All else adapts in the next steps of the pool's cleaner.
+//!   M1  All uses together stay within `buffer_pool_bytes`. The exceptions are frames allocated
+//!       inside mini-transactions, a page read that finds no space after a few candidates, a chunk
+//!       of images that was just allocated, and the half in M2 if the other uses take more than the
+//!       rest. The pool's `make_room` compensates for the first three.
+//!   M2  Frames, images and pending changes together may take the memory that the other uses do not
+//!       take, but at least half of the budget. Pending changes take at most half of this memory,
+//!       images take at most a share of the rest, and frames take the remainder. So the pool works
+//!       even if the page table of a huge database takes a lot of memory.
+//!   M3  The limit may change at any time. Parts whose size is set when the database is opened keep
+//!       it: the buffers of the log, of streams and of the codec, the limits of locks and of
+//!       sorting, the number of shards and the length of chunks. Dictionaries adapt when the next
+//!       one is loaded. All other parts adapt in the next steps of the pool's cleaner.
 
 mod budget;
 mod reservation;

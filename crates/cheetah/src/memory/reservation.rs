@@ -1,4 +1,4 @@
-//! Memory that is counted as long as its owner lives.
+//! Memory that counts as used as long as its owner exists.
 
 use super::{MemoryBudget, MemoryUse};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl Drop for Reservation {
 }
 
 impl MemoryBudget {
-    /// Counts `bytes` more for a use, until the result is dropped. Never waits or refuses.
+    /// Counts `bytes` more for a use until the result is dropped. Never waits or fails.
     pub fn reserve(self: &Arc<Self>, of: MemoryUse, bytes: usize) -> Reservation {
         self.add(of, bytes);
         Reservation { budget: Arc::clone(self), of, bytes }

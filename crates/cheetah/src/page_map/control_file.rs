@@ -1,9 +1,9 @@
 //! The file CONTROL with its two copies of the control block.
 //!
 //! The intact copy with the higher sequence is valid. P2 of the module `page_map` says why a
-//! damaged copy never hides an epoch. A copy that the disk cannot read counts as damaged. A write
-//! begins with the copy that is not valid, if only one is: if the good copy were overwritten first,
-//! it could tear and leave none.
+//! damaged copy never hides an epoch. A copy that the disk cannot read counts as damaged. If only
+//! one copy is valid, a write begins with the other copy: if the valid copy were overwritten first
+//! and torn, no valid copy would remain.
 
 use crate::base::{sound, Error, Result};
 use crate::durable::Durable;
@@ -15,10 +15,10 @@ use std::sync::Arc;
 /// The path of the file.
 pub const PATH: &str = "CONTROL";
 const NEW_PATH: &str = "CONTROL.new";
-/// Folders that are empty or missing while a database is being created.
+/// Directories that are empty or missing while a database is being created.
 const FOLDERS: [&str; 3] = ["seg", "wal", "chg"];
 
-/// All bytes of the file, with both copies.
+/// Returns all bytes of the file, with both copies.
 pub fn control_bytes(block: &ControlBlock) -> Vec<u8> {
     (0..COPIES_COUNT as u32).flat_map(|copy| block.encode(copy)).collect()
 }
@@ -26,14 +26,15 @@ pub fn control_bytes(block: &ControlBlock) -> Vec<u8> {
 /// The open file.
 pub(super) struct ControlFile {
     file: Arc<dyn File>,
-    /// The highest sequence that a copy may have.
+    /// The highest sequence that either copy may have.
     sequence: u64,
-    /// A copy that is durable, intact and up to date: never the first to be overwritten.
+    /// The index of a copy that is durable, intact and up to date. It is never overwritten first.
     good_copy: usize,
 }
 
 impl ControlFile {
-    /// Opens the file and returns its valid block; `None` if there is no database yet.
+    /// Opens the file and returns it with its valid block, or returns `None` if there is no
+    /// database yet.
     pub(super) fn open(durable: &Durable) -> Result<Option<(Self, ControlBlock)>> {
         let file = match durable.disk().open(PATH) {
             Ok(file) => file,
@@ -48,7 +49,7 @@ impl ControlFile {
         Ok(Some((Self { file, sequence: block.sequence, good_copy }, block)))
     }
 
-    /// Creates the file with both copies. It gets its name only when they are durable.
+    /// Creates the file with both copies. The file gets its name only once both copies are durable.
     pub(super) fn create(durable: &Durable, block: &ControlBlock) -> Result<Self> {
         let disk = durable.disk();
         match disk.unlink(NEW_PATH) {
@@ -65,8 +66,9 @@ impl ControlFile {
         Ok(Self { file, sequence: block.sequence, good_copy: 0 })
     }
 
-    /// Writes the block, with a new sequence, to the copy that may be bad and then to the other
-    /// (P2). After an error either block may be valid at the next startup.
+    /// Writes the block, with a new sequence, first to the copy that may be damaged and then to the
+    /// other copy (P2). After an error either the old or the new block may be valid at the next
+    /// startup.
     pub(super) fn write(&mut self, durable: &Durable, block: &mut ControlBlock) -> Result<()> {
         self.sequence += 1;
         block.sequence = self.sequence;
@@ -91,7 +93,7 @@ fn write_copy(file: &dyn File, copy: usize, block: &ControlBlock) -> Result<()> 
 /// The reason why a copy is not valid.
 enum Flaw {
     Refused(Refusal),
-    /// The disk cannot read it.
+    /// The disk could not read the copy.
     Unread(io::Error),
 }
 
@@ -101,7 +103,7 @@ type CopyRead = std::result::Result<ControlBlock, Flaw>;
 fn read_copy(file: &dyn File, copy: usize) -> CopyRead {
     let mut bytes = [0; COPY_BYTES];
     match file.read_at((copy * COPY_BYTES) as u64, &mut bytes) {
-        // The file is truncated: the missing part is treated as damaged, like zeros.
+        // The file is truncated. The copy is treated as damaged, as if it were all zeros.
         Err(e) if e.kind() == ErrorKind::UnexpectedEof => bytes = [0; COPY_BYTES],
         read => read.map_err(Flaw::Unread)?,
     }
@@ -130,7 +132,7 @@ fn choose(copies: [CopyRead; COPIES_COUNT]) -> Result<(usize, ControlBlock)> {
     }
     match (best, unread) {
         (Some(best), _) => Ok(best),
-        // The copy may be readable later.
+        // The result is an I/O error and not damage, because the copy may be readable later.
         (None, Some(error)) => Err(Error::io("read", PATH, error)),
         (None, None) => {
             let detail = format!("both copies are damaged ({}); restore a backup", defects.join("; "));
@@ -139,8 +141,7 @@ fn choose(copies: [CopyRead; COPIES_COUNT]) -> Result<(usize, ControlBlock)> {
     }
 }
 
-/// Refuses to create a database where files of another one exist, because creating it would remove
-/// them.
+/// Fails if files of another database exist, because creating a database would remove them.
 fn check_nothing_is_there(durable: &Durable) -> Result<()> {
     for folder in FOLDERS {
         let names = match durable.disk().list(folder) {

@@ -1,4 +1,4 @@
-//! Reading the complete map that CONTROL names.
+//! Reads the complete map that CONTROL names.
 
 use super::map_file::{Item, PartReader};
 use crate::base::{Epoch, Error, PageId, Result};
@@ -7,21 +7,21 @@ use crate::format::control::ControlBlock;
 use crate::format::map_block::FileKind;
 use crate::format::MapEntry;
 
-/// The contents of a map other than its pages, and the state of its files.
+/// The content of a map except its entries, and the condition of its files.
 #[derive(Default, Debug)]
 pub struct Loaded {
     /// The state: opaque bytes of the layers above.
     pub state: Vec<u8>,
-    /// Whether something was damaged in one of two files, and read from the other.
+    /// Whether any part was damaged in one of the two files, and read from the other.
     pub is_damaged: bool,
-    /// IDs of the map files for which the file or its copy is missing.
+    /// The IDs of map files of which the file or its copy is missing.
     pub without_copy: Vec<u64>,
 }
 
 /// Reads the complete map that `control` names, in the order of the files, and calls `visit` for
-/// entries and removals of pages: a later change of a page replaces an earlier one. Damage to one
-/// of two files is a background error. Returns `Corruption` if both are damaged at the same place.
-/// Blocks for I/O.
+/// entries and removals of pages. A later change of a page replaces an earlier one. Damage to only
+/// one of the two files is a background error. Fails with `Corruption` if both are damaged at the
+/// same place. Blocks for I/O.
 pub fn load(
     durable: &Durable,
     control: &ControlBlock,

@@ -1,4 +1,4 @@
-//! Reading and writing the blocks of a map file and of its copy.
+//! Reads and writes the blocks of a map file and of its copy.
 
 use crate::base::{sound, Epoch, Error, Health, PageId, Result};
 use crate::durable::Durable;
@@ -12,11 +12,11 @@ use cheetah_io::File;
 use std::sync::Arc;
 use std::{io, iter};
 
-/// Bytes collected before a write, and bytes per read.
+/// The number of bytes collected before a write, and of bytes per read.
 const WINDOW_BYTES: usize = 256 << 10;
-/// The place under which damage is reported.
+/// The place that reports of damage name.
 pub(super) const PLACE: &str = "page map";
-/// The remedy if both files are damaged.
+/// The advice to users if both files are damaged.
 const ADVICE: &str = "restore a backup";
 /// Bytes of state in a chunk.
 const STATE_CHUNK_BYTES: usize = 64 << 10;
@@ -45,7 +45,7 @@ pub struct NamedFile {
     pub copy: String,
     /// The end of the named part.
     pub bytes: u64,
-    /// Whether nothing will be appended to it.
+    /// Whether no more blocks will be appended to it.
     pub is_final: bool,
 }
 
@@ -62,7 +62,7 @@ pub fn named_files(control: &ControlBlock) -> Vec<NamedFile> {
     base.chain(control.logs.iter().map(|part| named(part, FileKind::Log))).collect()
 }
 
-/// The ID in the name of a map file or of a copy; `None` for other names.
+/// Returns the ID in the name of a map file or of a copy, or `None` for other names.
 pub(super) fn parse_name(name: &str) -> Option<u64> {
     let rest = name.strip_prefix("map-")?;
     let rest = rest.strip_suffix(".copy").unwrap_or(rest);
@@ -83,8 +83,8 @@ struct OneFile {
 }
 
 impl MapFile {
-    /// A new file with its header, not durable yet. Returns the checksum with which its chain
-    /// starts.
+    /// Creates a file and its copy with a header, which are not durable yet. Also returns the
+    /// checksum that the first chunk continues.
     pub(super) fn create(durable: &Durable, header: &FileHeader) -> Result<(Self, u32)> {
         let path = path(header.number, header.kind);
         let mut file = Self { number: header.number, pair: Vec::new() };
@@ -131,7 +131,7 @@ impl MapFile {
 }
 
 impl OneFile {
-    /// Opens a file; `None` if it does not exist.
+    /// Opens a file. Returns `None` if it does not exist.
     fn open(durable: &Durable, path: String) -> Result<Option<Self>> {
         match durable.disk().open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -140,7 +140,7 @@ impl OneFile {
         }
     }
 
-    /// Checks the header. Returns `Corruption` if it is not the header of the file that CONTROL
+    /// Checks the header. Fails with `Corruption` if it is not the header of the file that CONTROL
     /// names.
     fn check_header(&self, named: &Named<'_>) -> Result<()> {
         let mut bytes = [0; FILE_HEADER_BYTES];
@@ -177,7 +177,7 @@ struct Named<'a> {
 /// Writes one block, piece by piece.
 pub(super) struct BlockWriter<'a> {
     file: &'a MapFile,
-    /// The position for `pending`.
+    /// The position to which `pending` is written.
     at: u64,
     pending: Vec<u8>,
     crc: u32,
@@ -188,7 +188,7 @@ pub(super) struct BlockWriter<'a> {
 }
 
 impl<'a> BlockWriter<'a> {
-    /// Starts a block at `at`, after a chain that ends with `crc`.
+    /// Starts a block at position `at`. The checksum of its first chunk continues `crc`.
     pub(super) fn begin(file: &'a MapFile, at: u64, crc: u32, begin: &Begin) -> Self {
         let mut pending = Vec::new();
         let crc = put_chunk(&mut pending, ChunkKind::Begin, 0, &begin.encode(), crc);
@@ -196,7 +196,8 @@ impl<'a> BlockWriter<'a> {
         Self { file, at, pending, crc, epoch, entries_count: 0, state_bytes: 0, content: Vec::new() }
     }
 
-    /// Adds entries; pages must ascend from call to call. Many entries per call compress better.
+    /// Adds entries. Pages must ascend within a call and from call to call. Many entries per call
+    /// compress better.
     pub(super) fn entries(&mut self, entries: &[Change]) -> Result<()> {
         for entries in entries.chunks(CHUNK_ENTRIES_MAX) {
             self.content.clear();
@@ -209,7 +210,7 @@ impl<'a> BlockWriter<'a> {
         Ok(())
     }
 
-    /// Adds state, after all entries.
+    /// Adds bytes of the state. Must be called after all entries were added.
     pub(super) fn state(&mut self, state: &[u8]) -> Result<()> {
         for part in state.chunks(STATE_CHUNK_BYTES) {
             self.crc = put_chunk(&mut self.pending, ChunkKind::State, 0, part, self.crc);
@@ -219,7 +220,7 @@ impl<'a> BlockWriter<'a> {
         Ok(())
     }
 
-    /// Ends the block; returns the position and the checksum of the chain after it.
+    /// Ends the block. Returns the position after it, and the checksum of its last chunk.
     pub(super) fn finish(mut self) -> Result<(u64, u32)> {
         let end = End { epoch: self.epoch, entries_count: self.entries_count, state_bytes: self.state_bytes };
         self.crc = put_chunk(&mut self.pending, ChunkKind::End, 0, &end.encode(), self.crc);
@@ -245,17 +246,17 @@ pub(super) enum Item<'a> {
     Entries(&'a [Change]),
     /// More bytes of the block's state.
     State(&'a [u8]),
-    /// The block was complete.
+    /// The block ended and was complete.
     End,
 }
 
-/// Reads the blocks of one part of the map, and checks every byte of it. Damage to one of the two
-/// files is a background error, and the other file is read instead (P6).
+/// Reads the blocks of one part of the map, and checks every byte of the part. If one of the two
+/// files is damaged, notes a background error and reads the other file (P6).
 pub(super) struct PartReader {
     health: Arc<Health>,
     /// One of the files, or both.
     pair: Vec<OneFile>,
-    /// The index of the file that is read.
+    /// The index of the file that is being read.
     read: usize,
     is_damaged: bool,
     part: MapPart,
@@ -278,8 +279,8 @@ struct Block {
 }
 
 impl PartReader {
-    /// Opens the files of a part. Returns `Corruption` if neither exists, and `Unsupported` if a
-    /// newer version wrote one of them.
+    /// Opens the files of a part. Fails with `Corruption` if neither exists, and with `Unsupported`
+    /// if a newer version wrote one of them.
     pub(super) fn open(durable: &Durable, part: &MapPart, kind: FileKind, uuid: &[u8; 16]) -> Result<Self> {
         let (path, named) = (path(part.file, kind), Named { part, kind, uuid });
         let missing = || Error::corrupt(&path, "CONTROL names this file, but it is missing");
@@ -288,7 +289,8 @@ impl PartReader {
             match OneFile::open(durable, one) {
                 Ok(Some(one)) => {
                     match one.check_header(&named) {
-                        // Its chunks may be intact: they are checked without the header.
+                        // The chunks of this file may be intact. They are checked without the
+                        // header.
                         Err(error) if error.is_of_unreadable_bytes() => damage.push(error),
                         checked => checked?,
                     }
@@ -337,8 +339,8 @@ impl PartReader {
         self.pair.len() == 1
     }
 
-    /// Compares the two files; the first must have been read to the end of the part. A difference
-    /// is damage to the copy.
+    /// Compares the two files. The part must have been read to its end. A difference is damage to
+    /// the copy.
     pub(super) fn compare_files(&mut self) {
         if !sound!(!self.is_damaged, "map: do not compare") {
             return;
@@ -366,8 +368,8 @@ impl PartReader {
         Ok(())
     }
 
-    /// The next item; `None` at the end of the part. Returns Corruption if anything is not as it
-    /// was written.
+    /// Returns the next item, or `None` at the end of the part. Fails with `Corruption` if any byte
+    /// is not as it was written in both files.
     pub(super) fn next(&mut self) -> Result<Option<Item<'_>>> {
         let at_end = self.at >= self.part.end;
         if sound!(at_end, "map: apply an orphan block") {
@@ -394,7 +396,7 @@ impl PartReader {
         Ok(())
     }
 
-    /// Reads and checks the chunk at `at`, and puts its content into `content`.
+    /// Reads and checks the chunk at `at`, and stores its content in `content`.
     fn read_chunk(&mut self) -> Result<ChunkHeader> {
         let error = match self.read_chunk_here() {
             Err(error) if error.is_of_unreadable_bytes() => error,
@@ -425,7 +427,7 @@ impl PartReader {
         Ok(header)
     }
 
-    /// The next `count` bytes, from the window.
+    /// Returns the next `count` bytes from the window.
     fn bytes(&mut self, count: usize) -> Result<&[u8]> {
         let window_end = self.window_start + self.window.len() as u64;
         if self.at < self.window_start || self.at + count as u64 > window_end {

@@ -1,8 +1,9 @@
-//! Merging the base and the logs of a map into a new base, with bounded memory.
+//! Merges the base and the logs of a map into a new base, with bounded memory.
 //!
-//! The logs are read once for each range of pages. A range starts where the last one ended, and has
-//! as many changes as may be held in memory. The old base is read once, in parallel with the
-//! ranges. Usually one range is enough. Rule M5: merge from files, never from memory.
+//! The pages are processed in ranges. A range starts where the previous range ended, and has as
+//! many changes as may be held in memory. The logs are read once for each range, and the old base
+//! is read once, in step with the ranges. Usually one range is enough. Rule M5: merge from files,
+//! never from memory.
 
 use super::map_file::{BlockWriter, Item, MapFile, PartReader};
 use crate::base::{PageId, Result};
@@ -12,8 +13,8 @@ use crate::format::map_block::{Begin, Change, FileHeader, FileKind, CHUNK_ENTRIE
 use crate::format::MapEntry;
 use std::collections::BTreeMap;
 
-/// Writes the map that `control` names as the base file with ID `number`. It is not durable yet.
-/// After an error no file remains.
+/// Writes the map that `control` names to a base file with ID `number`. The file is not durable
+/// yet. After an error no file remains.
 pub(super) fn write_base(
     durable: &Durable,
     control: &ControlBlock,
@@ -78,8 +79,8 @@ impl<'a> Merge<'a> {
         self.writer.finish()
     }
 
-    /// The newest change of every page from `start` on, up to `held_max` pages, and the page with
-    /// which the next range starts, if there is one. Also reads the newest state.
+    /// Returns the newest change of every page from `start` on, for at most `held_max` pages, and
+    /// the page at which the next range starts, if there is one. Also reads the newest state.
     fn changes_from(&mut self, start: PageId) -> Result<(Changes, Option<PageId>)> {
         let mut changes = BTreeMap::new();
         let mut next: Option<PageId> = None;
@@ -106,7 +107,8 @@ impl<'a> Merge<'a> {
         Ok((changes, next))
     }
 
-    /// Writes all pages before `next`: those of the base, overridden by `changes`.
+    /// Writes the entries of all pages before `next`: the entries of the base, overridden by
+    /// `changes`.
     fn merge_range(&mut self, changes: Changes, next: Option<PageId>) -> Result<()> {
         for (pid, entry) in changes {
             self.copy_base_before(Some(pid))?;
@@ -180,7 +182,7 @@ impl BaseCursor {
         Ok(())
     }
 
-    /// Copies the complete state; the entries must have been read.
+    /// Copies the complete state. All entries must have been read.
     fn read_state(&mut self, state: &mut Vec<u8>) -> Result<()> {
         let rest = self.peek()?;
         debug_assert!(rest.is_none(), "entries come before the state");

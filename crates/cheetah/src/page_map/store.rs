@@ -1,4 +1,4 @@
-//! Opening the page map, and committing epochs to it.
+//! Opens the page map, and commits epochs to it.
 //!
 //! Locks     `merging`, then `inner`. `inner` is held while a commit writes and syncs.
 
@@ -15,18 +15,19 @@ use crate::memory::Shares;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// Logs may grow to this part (in percent) of the base before a new base is written.
+/// The logs may grow to this percentage of the base before a new base is written.
 const LOG_PERCENT_MAX: u64 = 30;
-/// Logs may always have this part of a segment's size.
+/// The logs may always grow to the size of a segment divided by `LOG_SEGMENT_PART`.
 const LOG_SEGMENT_PART: u64 = 64;
-/// The number of times that the logs may contain the newest state before a new base is written, if
-/// the state is most of them.
+/// The logs may always grow to this multiple of the newest state's size.
 const LOG_STATES_MAX: u64 = 4;
-/// Most log files before a new base is written: each startup that commits adds one.
+/// The maximum number of log files before a new base is written. Each startup that commits an epoch
+/// adds one.
 const LOG_FILES_MAX: usize = 16;
-/// With at most this number of free entries in the list of files, a merge takes precedence.
+/// If at most this number of entries in the list of files is free, a merge may use the whole
+/// reserve.
 const PARTS_SPARE: usize = 4;
-/// The remedy if a file and its copy are damaged while the database is open.
+/// The advice to users if a file and its copy are damaged while the database is open.
 const WHILE_IT_RUNS: &str = "all pages are known until the database is closed: dump its tables now";
 /// The approximate memory of a change during a merge.
 const MERGE_CHANGE_BYTES: usize = 64;
@@ -34,12 +35,12 @@ const MERGE_CHANGE_BYTES: usize = 64;
 /// An epoch to commit.
 #[derive(Debug)]
 pub struct Commit<'a> {
-    /// Its number; greater than that of any epoch committed or attempted before.
+    /// Its number, which must be greater than that of any epoch that was committed or attempted.
     pub epoch: Epoch,
-    /// The pages that changed since the last committed epoch, each once, in any order (they get
-    /// sorted).
+    /// The pages that changed since the last committed epoch, each once, in any order. `commit`
+    /// sorts them.
     pub changes: &'a mut [Change],
-    /// Opaque bytes of the layers above; `MapStore::load` returns them.
+    /// Opaque bytes of the layers above, which `MapStore::load` returns.
     pub state: &'a [u8],
     /// The position at which redo starts for this epoch.
     pub log_start: Lsn,
@@ -50,19 +51,20 @@ pub struct Commit<'a> {
 /// An opened database.
 #[derive(Debug)]
 pub struct Opened {
-    /// The map; `load` it next.
+    /// The map. The caller must `load` it next.
     pub store: MapStore,
     /// The database, and the number of this startup.
     pub identity: Identity,
     /// The configuration, in which settings fixed at creation have their original values.
     pub config: Config,
-    /// The committed epoch; 0 in a new database.
+    /// The committed epoch, or 0 in a new database.
     pub epoch: Epoch,
-    /// The number for the first epoch of this startup: greater than any attempted before.
+    /// The number for the first epoch of this startup. It is greater than any number attempted
+    /// before.
     pub first_epoch: Epoch,
     /// The position at which redo starts.
     pub log_start: Lsn,
-    /// For `Segments::open`.
+    /// The argument for `Segments::open`.
     pub next_segment: SegmentId,
 }
 
@@ -79,16 +81,16 @@ struct Inner {
     file: ControlFile,
     /// The content of CONTROL.
     control: ControlBlock,
-    /// The log to append to; if `None`, the next commit creates one.
+    /// The log to append to. If it is `None`, the next commit creates one.
     log: Option<OpenLog>,
     next_map_file: u64,
-    /// Length of the newest block's state; 0 if it is not known.
+    /// The length of the newest block's state, or 0 if it is not known.
     state_bytes: u64,
-    /// The newest epoch that a copy of CONTROL may name since the database was opened.
+    /// The newest epoch for which writing CONTROL was started since the database was opened.
     may_be_named: Epoch,
-    /// IDs of files that CONTROL names and for which the file or its copy is missing.
+    /// The IDs of files that CONTROL names and of which the file or its copy is missing.
     without_copy: Vec<u64>,
-    /// Whether something that CONTROL names is damaged in one of two files.
+    /// Whether any bytes that CONTROL names are damaged in one of the two files.
     is_damaged: bool,
     /// Whether both files were found damaged at the same place.
     is_unreadable: bool,
@@ -104,14 +106,14 @@ struct OpenLog {
 }
 
 impl MapStore {
-    /// Opens the database on the disk, or creates one with `new_uuid`. On return, a new incarnation
-    /// is durable, and map files that CONTROL does not name were removed.
+    /// Opens the database on the disk, or creates one with `new_uuid`. Makes a new incarnation
+    /// durable, and removes map files that CONTROL does not name.
     pub fn open(durable: Arc<Durable>, config: &Config, new_uuid: [u8; 16]) -> Result<Opened> {
         Self::open_after(durable, config, new_uuid, |_| Ok(()))
     }
 
-    /// Like [`open`](Self::open), but `look` sees the control block of an existing database first.
-    /// If it returns an error, nothing is written.
+    /// Like [`open`](Self::open), but first passes the control block to `look`. If `look` returns
+    /// an error, an existing database is not changed.
     pub fn open_after(
         durable: Arc<Durable>,
         config: &Config,
@@ -161,11 +163,11 @@ impl MapStore {
         Ok(Opened { store, identity, config, epoch, first_epoch, log_start, next_segment })
     }
 
-    /// Reads the committed map: calls `visit` for entries and removals of pages; a later call for a
+    /// Reads the committed map. Calls `visit` for entries and removals of pages. A later call for a
     /// page replaces an earlier one. Returns the state of the committed epoch (empty in a new
-    /// database). Every byte that CONTROL names is checked. Returns Corruption if a byte is wrong
-    /// both in a file and in its copy. Damage to only one of them is a background error until a new
-    /// base, which is then due, is written.
+    /// database). Checks every byte that CONTROL names. Fails with `Corruption` if a part is
+    /// damaged both in a file and in its copy. Damage to only one of them is a background error and
+    /// makes a new base due. The error ends when the base is written.
     pub fn load(&self, visit: &mut dyn FnMut(PageId, Option<MapEntry>)) -> Result<Vec<u8>> {
         let control = self.inner.lock().control.clone();
         let loaded = load::load(&self.durable, &control, visit)?;
@@ -176,14 +178,14 @@ impl MapStore {
     }
 
     /// Reads the committed map and compares all copies, to find damage. Damage is a background
-    /// error, and if it is in one of two files, a new base is due. Blocks for I/O; commits and
-    /// merges can run concurrently.
+    /// error. If only one of the two files is damaged, a new base is due. Blocks for I/O. Commits
+    /// and merges can run concurrently.
     pub fn scrub(&self) {
         let control = self.inner.lock().control.clone();
         let loaded = load::load(&self.durable, &control, &mut |_, _| ());
         let mut inner = self.inner.lock();
         if inner.control.base != control.base {
-            return; // merged meanwhile: the files read may have been removed
+            return; // a merge may have removed the files during the read
         }
         let errors = self.durable.health().background_errors();
         match loaded {
@@ -213,17 +215,17 @@ impl MapStore {
         inner.control.parts().map(|part| part.end * copies(part)).sum()
     }
 
-    /// Passes the control block of the committed epoch to `take`, while no epoch commits: the files
-    /// that it names exist then, and `take` may note files that are removed later (Z1, Z3). Waits
-    /// for a commit that is in progress.
+    /// Passes the control block of the committed epoch to `take`. No epoch is committed while
+    /// `take` runs, so the files that the block names exist, and `take` may pin them (Z1, Z3).
+    /// Waits for a commit that is in progress.
     pub fn with_committed<T>(&self, take: impl FnOnce(&ControlBlock) -> T) -> T {
         take(&self.inner.lock().control)
     }
 
     /// Commits an epoch: appends its block, makes it durable, and writes CONTROL. The caller must
-    /// have made durable everything that the changes and the state rely on. After `Ok` the epoch is
-    /// committed. After DiskFull or Io the previous epoch must still be treated as the committed
-    /// one; the changes must be part of a later commit.
+    /// have made everything durable that the changes and the state rely on. After `Ok` the epoch is
+    /// committed. After `DiskFull` or `Io` the caller must treat the previous epoch as the
+    /// committed one, and include the changes in a later commit.
     ///
     /// # Panics
     /// If the epoch is not greater than the committed one, or a page appears twice.
@@ -244,8 +246,8 @@ impl MapStore {
         control.epoch = commit.epoch;
         control.log_start = commit.log_start;
         control.next_segment = commit.next_segment;
-        // If this fails, a copy may name the new block, so the log stays closed and the block is
-        // never overwritten (P3).
+        // If this write fails, a copy of CONTROL may name the new block. Then the log is not
+        // continued, so that the block is never overwritten (P3).
         inner.may_be_named = commit.epoch;
         inner.write_control(&self.durable, control)?;
         if !sound!(true, "control: write it before the map is synced") {
@@ -256,8 +258,8 @@ impl MapStore {
         Ok(())
     }
 
-    /// Makes CONTROL name these keys, in both copies once this returns `Ok`. Returns `Limit` if
-    /// there are too many. Blocks for I/O.
+    /// Writes the names of these keys to CONTROL. After `Ok` both copies have them. Fails with
+    /// `Limit` if there are too many keys. Blocks for I/O.
     pub fn name_keys(&self, keys: &[KeyName]) -> Result<()> {
         if keys.len() > KEYS_MAX {
             let (actual, limit) = (keys.len() as u64, KEYS_MAX as u64);
@@ -293,7 +295,7 @@ impl MapStore {
         Ok(OpenLog { file, end: FILE_HEADER_BYTES as u64, crc })
     }
 
-    /// Appends the block to the log and makes it durable; notes it in `log` and in `control`.
+    /// Appends the block to the log, makes it durable, and adds it to `log` and `control`.
     fn write_block(&self, commit: &Commit<'_>, log: &mut OpenLog, control: &mut ControlBlock) -> Result<()> {
         let begin = Begin { epoch: commit.epoch, incarnation: control.identity.incarnation };
         let mut writer = BlockWriter::begin(&log.file, log.end, log.crc, &begin);
@@ -315,7 +317,8 @@ impl MapStore {
         Ok(())
     }
 
-    /// Abandons a block after a failure before CONTROL was written: removes its bytes.
+    /// Abandons a block after a failure that happened before CONTROL was written, and removes its
+    /// bytes.
     fn give_up_block(&self, inner: &mut Inner, log: OpenLog, is_new: bool) {
         if self.durable.health().check().is_err() {
             return;
@@ -328,9 +331,8 @@ impl MapStore {
         inner.log = Some(log);
     }
 
-    /// Writes a new base if the logs have grown enough. Called after commits, from any thread;
-    /// commits can run concurrently. Returns whether it wrote one. DiskFull and Io leave the map
-    /// unchanged.
+    /// Writes a new base if one is due, and returns whether it did. Called after commits, from any
+    /// thread. Commits can run concurrently. `DiskFull` and `Io` leave the map unchanged.
     pub fn merge_if_due(&self) -> Result<bool> {
         let _one = self.merging.lock();
         let (merged, number, findings_count) = {
@@ -353,7 +355,8 @@ impl MapStore {
         inner.write_control(&self.durable, control)?;
         inner.remove_unused(&self.durable, &before);
         inner.forget_copies_of_removed_files();
-        // Damage found meanwhile may be after the merged part; then the next base is due.
+        // Damage that was found during the merge may be after the merged part. In that case another
+        // base is due.
         if !sound!(inner.findings_count != findings_count, "map: forget what a scrub finds") {
             inner.is_damaged = false;
             self.durable.health().background_errors().clear(PLACE);
@@ -361,9 +364,9 @@ impl MapStore {
         Ok(true)
     }
 
-    /// Returns `DiskFull` if a base and its copy would leave too little space for work that frees
-    /// space. Near the end of the list of files, the merge may take all space: otherwise no more
-    /// epochs could be committed.
+    /// Fails with `DiskFull` if a base and its copy would leave too little space for work that
+    /// frees space. If the list of files is nearly full, the merge may use all space, because
+    /// otherwise no more epochs could be committed.
     fn take_space_to_merge(&self, merged: &ControlBlock) -> Result<()> {
         let bytes = 2 * merged.parts().map(MapPart::bytes).sum::<u64>();
         let is_last = merged.parts().count() + PARTS_SPARE >= PARTS_MAX;
@@ -372,7 +375,7 @@ impl MapStore {
 
     fn is_merge_due(&self, inner: &Inner) -> bool {
         if inner.is_unreadable {
-            return false; // it would fail, and each checkpoint with it
+            return false; // a merge would fail, and each checkpoint too
         }
         let control = &inner.control;
         let log_bytes: u64 = control.logs.iter().map(MapPart::bytes).sum();
@@ -385,8 +388,8 @@ impl MapStore {
 }
 
 impl Inner {
-    /// Notes the state of the files that were read. A flawed file is not continued, so that a merge
-    /// removes all of it.
+    /// Notes the state of the files that were read. If any file is flawed, the log is not
+    /// continued, so that the next merge can remove all flawed files.
     fn note_files(&mut self, loaded: &Loaded) {
         self.without_copy.clone_from(&loaded.without_copy);
         self.is_damaged = loaded.is_damaged;
@@ -397,12 +400,12 @@ impl Inner {
         }
     }
 
-    /// Returns whether something that CONTROL names is in one file only (P6).
+    /// Returns whether any bytes that CONTROL names are intact in only one of the two files (P6).
     fn is_flawed(&self) -> bool {
         self.is_damaged || !self.without_copy.is_empty()
     }
 
-    /// Called after a merge.
+    /// Forgets missing copies of files that CONTROL no longer names. Called after a merge.
     fn forget_copies_of_removed_files(&mut self) {
         let control = &self.control;
         self.without_copy.retain(|number| control.parts().any(|part| part.file == *number));
@@ -413,7 +416,7 @@ impl Inner {
         self.next_map_file - 1
     }
 
-    /// Writes `control` to CONTROL; it is in effect once this returns `Ok`.
+    /// Writes `control` to CONTROL. After `Ok` it is in effect.
     fn write_control(&mut self, durable: &Durable, mut control: ControlBlock) -> Result<()> {
         control.next_map_file = self.next_map_file;
         if let Err(error) = self.file.write(durable, &mut control) {
@@ -424,8 +427,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Called after a merge: removes files that `before` named and CONTROL no longer names. If no
-    /// part of the open log is named, it is not continued, to free its space.
+    /// Called after a merge. Removes files that `before` named and CONTROL no longer names. If no
+    /// part of the open log is named, the log is not continued, so that its space is freed.
     fn remove_unused(&mut self, durable: &Durable, before: &ControlBlock) {
         let names = |control: &ControlBlock, file| control.parts().any(|part| part.file == file);
         if self.log.as_ref().is_some_and(|log| !names(&self.control, log.file.number)) {
@@ -442,7 +445,8 @@ impl Inner {
     }
 }
 
-/// The remaining part of `logs` when `merged`, an earlier state of them, is in the base.
+/// Returns the parts of `logs` that are not in the base. The base contains `merged`, an earlier
+/// state of the logs.
 fn without(logs: &[MapPart], merged: &[MapPart]) -> Vec<MapPart> {
     let rest = |log: &MapPart| match merged.iter().find(|part| part.file == log.file) {
         None => Some(*log),
@@ -469,7 +473,7 @@ fn first_control(config: &Config, uuid: [u8; 16]) -> ControlBlock {
     }
 }
 
-/// Removes map files that CONTROL does not name (P3); returns an ID that no file has had.
+/// Removes map files that CONTROL does not name (P3). Returns an ID that no file has had.
 fn remove_unnamed(durable: &Durable, control: &ControlBlock) -> Result<u64> {
     let mut next = control.next_map_file;
     let names = durable.disk().list("").map_err(|e| Error::io("list", "", e))?;

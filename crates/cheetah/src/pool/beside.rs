@@ -1,13 +1,14 @@
 //! The pool's interface to the layer above, which reads and changes leaves without a frame.
 //!
 //! The layer above ([`leaves`](crate::leaves)) implements [`BesideFrames`]. The pool notifies it
-//! when a page gets a frame, loses its frame, moves or is freed, and requests it to write its
-//! pending changes. In the other direction the pool provides the locks of page table entries and
-//! the steps that convert images to frames and back. The pool itself does not interpret keys.
+//! when a page gets a frame, loses its frame, moves or is freed, and asks it to write pending
+//! changes. In the other direction the pool provides the locks of page table entries and the steps
+//! that convert images to frames and back. The pool itself does not interpret keys.
 //!
 //! Invariants
-//!   I1  A call holds the lock of the page's entry if it takes an entry or its doc says so.
-//!       Otherwise it holds only locks and latches of the caller.
+//!   I1  The lock of the page's entry is held during a call if the method has an entry as a
+//!       parameter or its documentation says so. Otherwise only the caller's own locks and latches
+//!       are held.
 //!   I2  An implementation does not wait for a latch under the lock of an entry (F6), and does not
 //!       take the lock of an entry in a call that already holds one.
 
@@ -23,7 +24,7 @@ use std::sync::Arc;
 pub enum Merged<'p> {
     /// All pending changes are in the frame, which may be published.
     Into(EntryGuard<'p>),
-    /// The page was changed concurrently: look it up again.
+    /// The page was changed concurrently, so it must be looked up again.
     Again(EntryGuard<'p>),
 }
 
@@ -39,7 +40,7 @@ impl std::fmt::Debug for Merged<'_> {
 /// State that the layer above keeps for pages without a frame. The module describes the locks.
 pub trait BesideFrames: Send + Sync + std::fmt::Debug {
     /// Applies the pending changes to `frame`, which was read from `image`, the newest image of its
-    /// page, and is not published yet. May release the entry for a while, and may write an image.
+    /// page, and is not published yet. May release the entry temporarily, and may write an image.
     fn on_read<'p>(
         &self,
         pool: &'p Pool,
@@ -48,29 +49,29 @@ pub trait BesideFrames: Send + Sync + std::fmt::Debug {
         image: &ImageRef,
     ) -> Result<Merged<'p>>;
 
-    /// A page is losing its clean frame.
+    /// Called when a page loses its clean frame.
     fn on_evict(&self, pool: &Pool, entry: &mut PageEntry, frame: &Frame);
 
-    /// A page with pending changes got a new image. Called under the lock of its entry.
+    /// Called when a page with pending changes got a new image, under the lock of its entry.
     fn on_install(&self, pid: PageId);
 
-    /// A page is about to be freed: writes its pending changes if they belong to an epoch that is
+    /// Called before a page is freed. Writes its pending changes if they belong to an epoch that is
     /// being written. May do I/O. Returns `false` if the page has a frame now.
     fn before_free(&self, pool: &Pool, pid: PageId) -> bool;
 
-    /// A page with pending changes is being freed. Called under the lock of its entry.
+    /// Called when a page with pending changes is freed, under the lock of its entry.
     fn on_free(&self, pool: &Pool, pid: PageId);
 
     /// Returns whether the image of a page with pending changes may move in `epoch`. Called under
     /// the lock of the page's entry.
     fn may_move(&self, pid: PageId, epoch: Epoch) -> bool;
 
-    /// `image` was copied, and the copy at `to` is now the page's image. Called under the lock of
-    /// its entry.
+    /// Called when `image` was copied and the copy at `to` is now the page's image, under the lock
+    /// of the page's entry.
     fn on_move(&self, image: &ImageRef, to: Location);
 
-    /// Writes a page's pending changes for `epoch`, or returns a frame that contains them. `None`
-    /// if there is no such frame. Does I/O.
+    /// Writes a page's pending changes for `epoch`, or returns a frame that contains them. Returns
+    /// `None` if there is no such frame. Does I/O.
     fn write_for(&self, pool: &Pool, pid: PageId, epoch: Epoch) -> Result<Option<Arc<Frame>>>;
 
     /// Returns whether a page has pending changes of `epoch`. Called under the lock of its entry.
@@ -80,15 +81,15 @@ pub trait BesideFrames: Send + Sync + std::fmt::Debug {
     /// the page's entry.
     fn carry_over(&self, pool: &Pool, pid: PageId, given_up: Epoch);
 
-    /// A step of the cleaner: frees memory, and writes at most `pages_max` pages. Returns the
-    /// number of pages written. Does I/O.
+    /// Performs a step of the cleaner: frees memory, and writes at most `pages_max` pages. Returns
+    /// the number of pages written. Does I/O.
     fn step(&self, pool: &Pool, pages_max: usize) -> Result<usize>;
 
-    /// The number of pages with pending changes: a checkpoint may have to write each of them.
+    /// The number of pages with pending changes, each of which a checkpoint may have to write.
     fn pages_count(&self) -> usize;
 
-    /// Reads the next block of the files with saved changes, to detect damage; the first block if
-    /// `restart`. Returns the number of bytes read, or `None` at the end. Does I/O.
+    /// Reads the next block of the files with saved changes, or the first block if `restart`, to
+    /// detect damage. Returns the number of bytes read, or `None` at the end. Does I/O.
     fn scrub(&self, pool: &Pool, restart: bool) -> Option<u64>;
 }
 
@@ -178,7 +179,7 @@ impl Pool {
         self.in_writing.writing()
     }
 
-    /// The current checkpoint can no longer succeed.
+    /// Makes the current checkpoint fail with `error`.
     pub(crate) fn fail_checkpoint(&self, error: crate::base::Error) {
         self.in_writing.fail(error);
     }
@@ -189,7 +190,7 @@ impl Pool {
         self.reads.finished(pid);
     }
 
-    /// Removes a page's image from the image cache: the next read is from disk.
+    /// Removes a page's image from the image cache, so that the next read is from disk.
     pub(crate) fn forget_cached_image(&self, pid: PageId) {
         self.image_cache.forget(pid);
     }

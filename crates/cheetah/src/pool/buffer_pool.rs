@@ -1,4 +1,4 @@
-//! The pool itself: it holds the parts of the modules. Most modules add methods to it.
+//! The pool itself, which holds the parts of all modules. Most modules add methods to it.
 
 use super::beside::BesideFrames;
 use super::counters::Counters;
@@ -59,7 +59,7 @@ pub struct PoolParts {
     pub health: Arc<Health>,
     /// Measures latencies.
     pub clock: Arc<dyn Clock>,
-    /// The keys that images are encrypted with.
+    /// The keys that encrypt images.
     pub keys: Arc<Keys>,
     /// Counts the memory that the pool uses.
     pub memory: Arc<MemoryBudget>,
@@ -140,7 +140,7 @@ impl Pool {
         &self.segments
     }
 
-    /// The keys that the pool's images are encrypted with.
+    /// The keys that encrypt the pool's images.
     pub fn keys(&self) -> &Arc<Keys> {
         &self.keys
     }
@@ -173,8 +173,8 @@ impl Pool {
         self.images.read(restart)
     }
 
-    /// Like [`image_work`](Self::image_work), for all images of one tree. It has counters of its
-    /// own.
+    /// Like [`image_work`](Self::image_work), for all images of one tree, which has separate
+    /// counters.
     pub fn tree_image_work(&self, tree: TreeId, restart: bool) -> ImageWork {
         self.trees.get(tree).work.read(restart)
     }
@@ -184,7 +184,7 @@ impl Pool {
         self.trees.pages_of_others(known)
     }
 
-    /// The tree that owns a page; `None` when the page is free. No I/O.
+    /// Returns the tree that owns a page, or `None` if the page is free. Does no I/O.
     pub fn owner(&self, pid: PageId) -> Option<TreeId> {
         let entry = self.table.existing(pid)?;
         entry.is_used().then(|| entry.tree())
@@ -237,8 +237,8 @@ impl Pool {
         all
     }
 
-    /// Returns whether the current epoch remembers so many moved pages that a checkpoint should end
-    /// it to free the memory.
+    /// Returns whether the list of pages moved in the current epoch takes so much memory that a
+    /// checkpoint should end the epoch.
     pub fn remembers_too_much(&self) -> bool {
         sound!(
             self.changes_of(self.epoch()).moved_bytes() > self.memory.shares().moves_bytes_max(),

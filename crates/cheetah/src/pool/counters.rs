@@ -47,7 +47,7 @@ impl StripedCounter {
     }
 }
 
-/// The status name of a counter: its own name, or an older name that users know.
+/// The name of a counter in status: its own name, or an older name that users know.
 macro_rules! status_name {
     ($name:ident) => {
         concat!("pool_", stringify!($name))
@@ -77,13 +77,13 @@ counters! {
     dictionary_loads: Counter,
     /// Images written without the dictionary of their tree, because it was not in memory.
     dictionary_misses: Counter,
-    /// Page fetches.
+    /// Fetches of pages.
     requests: StripedCounter,
     /// Images read from disk.
     reads: Counter,
     /// Bytes of the images read from disk.
     read_bytes: Counter,
-    /// Fetches that took one record out of an image and made no frame.
+    /// Fetches that took one record from an image without making a frame.
     looks: Counter,
     /// New pages.
     creates: Counter,

@@ -11,10 +11,11 @@
 //! interface to `leaves`, which reads and changes leaves without a frame), `writing` (write-back
 //! and the pool's part of a checkpoint), `pages` (the pages that the layers above use), `reading`,
 //! `upkeep` (background passes over all images), `statistics`. A file imports types only from lower
-//! modules. [`Pool`] holds the parts of all modules but `upkeep`; most modules add methods to it.
+//! modules. [`Pool`] holds the parts of all modules except `upkeep`. Most modules add methods to
+//! it.
 //!
-//! The pool does not interpret keys. It knows one transaction number: images leave out record
-//! versions of smaller transactions.
+//! The pool does not interpret keys. It knows one transaction ID: images omit the record versions
+//! of transactions with lower IDs.
 //!
 //! Lock order, outermost first: upkeep (`state` of rotation and of scrubbing, `collection`) or a
 //! dictionary's trial and making; gate; page latches (in the tree's order); one page entry; the

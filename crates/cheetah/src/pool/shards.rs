@@ -7,9 +7,9 @@ use crate::memory::{MemoryBudget, MemoryUse};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 
-/// State that knows its memory use.
+/// State that reports its memory use.
 pub(crate) trait TakesMemory {
-    /// Bytes that it occupies.
+    /// The bytes that the state occupies.
     fn memory_bytes(&self) -> usize;
 }
 
@@ -22,7 +22,7 @@ pub(crate) struct Shards<S> {
 }
 
 impl<S: TakesMemory> Shards<S> {
-    /// Creates empty shards: as many as the largest power of two up to `wanted`.
+    /// Creates empty shards. Their number is the largest power of two up to `wanted`.
     pub(crate) fn new(
         memory: &Arc<MemoryBudget>,
         of: MemoryUse,

@@ -12,8 +12,8 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// A tree gets its first dictionary when it has this many pages: with fewer pages the dictionary
-/// would take more space than it saves.
+/// The minimum number of pages of a tree with a dictionary. With fewer pages the dictionary would
+/// take more space than it saves.
 pub(crate) const PAGES_MIN: u64 = 64;
 
 /// The pool's definition of a tree.
@@ -88,9 +88,9 @@ impl SharedCounts {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::pool) struct Version {
     pub(in crate::pool) page: PageId,
-    /// The epoch in which it was made; 0 after startup.
+    /// The epoch in which it was made, or 0 if it was made before startup.
     pub(in crate::pool) made_in: Epoch,
-    /// It could not be read, so no more images are written with it.
+    /// Whether it could not be read, so that no more images are written with it.
     pub(in crate::pool) is_given_up: bool,
 }
 
@@ -103,15 +103,15 @@ pub(super) struct TreeState {
     dictionaries: RwLock<Vec<Version>>,
     /// The number of pages at which the next dictionary trial is due.
     trial_at: AtomicU64,
-    /// The number of pages at which the background is next notified. It doubles with each
+    /// The number of pages at which the background threads are next notified. It doubles with each
     /// notification.
     noted_at: AtomicU64,
     has_tried: AtomicBool,
     /// The lowest and highest number of the pages that the tree has had since startup.
     first_number: AtomicU64,
     last_number: AtomicU64,
-    /// The exact number of pages. The sum over the classes is wrong for a moment while the class of
-    /// a page is corrected.
+    /// The exact number of pages. The sum over the classes is briefly wrong while the class of a
+    /// page is corrected.
     pages_count: AtomicU64,
     pages: SharedCounts,
     stored: SharedCounts,
@@ -164,7 +164,7 @@ impl TreeState {
         versions.iter().rev().find(serves).map(|version| version.page)
     }
 
-    /// No more images are written with this dictionary.
+    /// Notes that no more images may be written with this dictionary.
     pub(super) fn give_up_dictionary(&self, page: PageId) {
         let mut versions = self.dictionaries.write();
         versions
@@ -194,7 +194,7 @@ impl TreeState {
         !self.has_tried() && self.pages_count() >= PAGES_MIN
     }
 
-    /// A trial has ended, with any outcome. The next one is due at `pages` pages.
+    /// Notes that a trial has ended, with any outcome. The next trial is due at `pages` pages.
     pub(super) fn next_trial_at(&self, pages: u64) {
         self.has_tried.store(true, Relaxed);
         self.put_trial_off(pages);
@@ -205,7 +205,7 @@ impl TreeState {
         self.noted_at.store(pages.max(PAGES_MIN), Relaxed);
     }
 
-    /// Returns whether the background should be notified now that a trial is due.
+    /// Returns whether a trial is due of which a background thread should be notified now.
     pub(super) fn note_growth(&self) -> bool {
         let pages = self.pages_count();
         let at = self.noted_at.load(Relaxed);
@@ -224,7 +224,7 @@ impl TreeState {
         self.pages_count.load(Relaxed)
     }
 
-    /// The range of the tree's page numbers; empty if it has had no page.
+    /// The range of page numbers that the tree has had. Empty if it has had no page.
     pub(super) fn numbers(&self) -> RangeInclusive<PageId> {
         PageId(self.first_number.load(Relaxed))..=PageId(self.last_number.load(Relaxed))
     }
@@ -246,7 +246,7 @@ impl TreeState {
         self.stored_bytes.fetch_sub(before_bytes.into(), Relaxed);
     }
 
-    /// Counts out a page that has an image.
+    /// Removes a page that has an image from the counts.
     pub(super) fn remove_image(&self, class: PageClass, bytes: u32) {
         self.stored.subtract(class);
         self.stored_bytes.fetch_sub(bytes.into(), Relaxed);
@@ -266,7 +266,7 @@ impl TreeState {
 pub(super) struct Trees(RwLock<FastMap<TreeId, Arc<TreeState>>>);
 
 impl Trees {
-    /// The state of a tree, created when it is new.
+    /// Returns the state of a tree, and creates it if necessary.
     pub(super) fn get(&self, tree: TreeId) -> Arc<TreeState> {
         if let Some(state) = self.0.read().get(&tree) {
             return state.clone();
@@ -274,7 +274,7 @@ impl Trees {
         self.0.write().entry(tree).or_default().clone()
     }
 
-    /// The state of a tree, unless the tree was forgotten or never had one.
+    /// Returns the state of a tree, if it has one.
     pub(super) fn known(&self, tree: TreeId) -> Option<Arc<TreeState>> {
         self.0.read().get(&tree).cloned()
     }
@@ -290,7 +290,8 @@ impl Trees {
         trees.iter().filter(|(tree, _)| !known(**tree)).map(|(_, state)| state.bytes().pages).sum()
     }
 
-    /// All dictionaries, sorted by tree; those of one tree from the oldest to the newest.
+    /// Returns all dictionaries, sorted by tree. The dictionaries of a tree are in order from the
+    /// oldest to the newest.
     pub(super) fn dictionaries(&self) -> Vec<(TreeId, PageId)> {
         let trees = self.0.read();
         let mut all = Vec::new();

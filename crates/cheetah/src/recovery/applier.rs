@@ -14,10 +14,10 @@ use crate::txn::{start_record, Slot};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// A transaction that has not ended yet at this point of the log.
+/// A transaction that has not ended at the current position in the log.
 pub(super) struct Txn {
     pub(super) slot: Arc<Slot>,
-    /// The log has its commit, and nothing of it is rolled back (I6 of [`super::redo`]).
+    /// Whether the log has its commit and it rolled nothing back (I6 of [`super::redo`]).
     commits: bool,
     /// Large values to which no row refers yet.
     pub(super) unclaimed: Mutex<Unclaimed>,
@@ -28,7 +28,7 @@ impl Txn {
         Arc::new(Self { slot, commits, unclaimed: Mutex::new(unclaimed) })
     }
 
-    /// Returns whether the log has its commit and nothing of it is rolled back.
+    /// Returns whether the log has its commit and it rolled nothing back.
     pub(super) fn commits(&self) -> bool {
         self.commits
     }
@@ -72,8 +72,8 @@ impl Applier {
         }
     }
 
-    /// Applies a piece of sorted changes. A change of a table that is quarantined, or must be now,
-    /// is skipped.
+    /// Applies a piece of sorted changes. If a change meets damage, quarantines the table. Skips
+    /// the changes of quarantined tables.
     pub(super) fn apply_sorted(&mut self, core: &Core, work: &[u8]) -> Result<()> {
         each_change(work, |id, record| {
             let table = self.table(core, id)?;
@@ -87,9 +87,9 @@ impl Applier {
         })
     }
 
-    /// Splits a row operation on the rows with these keys into sorted changes, if its transaction
-    /// certainly commits and its new row has no large values. Returns `false` if the operation is
-    /// to be applied as a whole.
+    /// Splits a row operation on the rows with these keys into sorted changes, if its new row has
+    /// no large values. The transaction must commit everything that it does. Returns `false` if the
+    /// operation must be applied as a whole.
     pub(super) fn take_apart(
         &mut self,
         core: &Core,
@@ -113,7 +113,8 @@ impl Applier {
         pushed?;
         match taken {
             Ok(()) => Ok(true),
-            // The thread that applies the operation as a whole leaves its undo record.
+            // The operation is then applied as a whole, which appends the undo record of a
+            // quarantined table.
             Err(error) => core.quarantine(table.id(), error, true).map(|()| false),
         }
     }
@@ -129,9 +130,9 @@ impl Applier {
         }
     }
 
-    /// Runs `apply` with the transaction's unclaimed large values in place. If the table is
-    /// quarantined, or must be now, appends an undo record with nothing to roll back instead, so
-    /// that undo records keep their numbers (I4 of [`super::redo`]).
+    /// Runs `apply` with the transaction's unclaimed large values in the writer. If `apply` meets
+    /// damage, quarantines the table. For a quarantined table, appends an undo record with nothing
+    /// to roll back instead, so that undo records keep their numbers (I4 of [`super::redo`]).
     fn unless_quarantined(
         &mut self,
         core: &Core,

@@ -1,14 +1,14 @@
-//! Opening a damaged database to copy its readable parts, never to serve.
+//! Opens a damaged database to copy its readable parts. Such a database never serves sessions.
 //!
 //! Invariants
-//!   I1  The writes of the disk are discarded, so nothing that is done here is visible to others.
+//!   I1  All writes to the disk are discarded, so the files of the database do not change.
 //!   I2  Nothing is quarantined, rolled back, purged or logged. A change that meets damage is
 //!       skipped and noted in [`Losses`]. So every row version was written by a transaction, and
 //!       the reader's snapshot says whether that transaction committed.
 //!   I3  Redo applies changes of rows only, not of secondary indexes, because a copy rebuilds its
 //!       indexes. Otherwise a damaged page of an index would prevent the change of a row.
-//!   I4  The log ends at its first damage. Both passes over the log end at the same frame, so every
-//!       commit that the first pass noted is before it.
+//!   I4  The log ends at its first damage. Both passes over the log end at the same frame, so the
+//!       second pass reaches every commit that the first pass noted.
 
 use super::crew::Crew;
 use super::open::{load_epoch, restore_changes, Parts};
@@ -29,7 +29,7 @@ use std::sync::Arc;
 /// The extent to which a database is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Extent {
-    /// The last epoch, and the log since.
+    /// The last epoch, and the log after it.
     WithLog,
     /// The last epoch.
     Epoch,
@@ -37,8 +37,8 @@ pub(crate) enum Extent {
     WithoutUndo,
 }
 
-/// Opens the readable parts of the database on `disk`, whose writes are discarded. An error means
-/// that it cannot be opened to that extent.
+/// Opens the readable parts of the database on `disk`, which must discard all writes. An error
+/// means that the database cannot be opened to that extent.
 pub(crate) fn open_damaged(
     disk: Arc<dyn Disk>,
     clock: Arc<dyn Clock>,
@@ -82,8 +82,8 @@ impl Parts {
     }
 }
 
-/// Notes the prepared transactions, whose outcome a coordinator decides: the copy does not have
-/// them.
+/// Notes the prepared transactions as losses. A coordinator decides their outcome, so the copy does
+/// not contain them.
 fn note_promised(core: &Core) {
     let Some(losses) = &core.losses else { return };
     for xid in core.transactions.active.slots().iter().filter_map(|slot| slot.state().xid) {

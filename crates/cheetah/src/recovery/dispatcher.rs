@@ -10,23 +10,23 @@ use crate::format::log_record::Front;
 use crate::memory::{MemoryUse, Reservation};
 use std::sync::Arc;
 
-/// Most operations that are put into a queue together.
+/// The maximum number of operations in a batch.
 const BATCH_JOBS: usize = 64;
-/// A table's operations stay with the worker that has recently used its pages, unless another
-/// worker has this many fewer jobs to do.
+/// A table's operations stay with the worker that recently used its pages, unless it has over
+/// `SLACK_JOBS` more jobs to do than another worker.
 const SLACK_JOBS: u64 = 64;
-/// Hash values that distinguish keys: the number for each operation, and the maximum; powers of
-/// two. Equal hash values only make operations wait unnecessarily.
+/// The number of hash values that distinguish keys, per operation and at most. Both are powers of
+/// two. Two keys with the same hash value only make operations wait unnecessarily.
 const KEYS_PER_OPERATION: usize = 4;
 const KEYS_MAX: usize = 1 << 16;
 
 /// See the module. Dropping it closes the queues.
 pub(super) struct Dispatcher<'l> {
     workers: &'l Workers<'l>,
-    /// For each worker: the batch that is not in its queue yet, and the number of its operations so
+    /// For each worker, the batch that is not in its queue yet, and the number of its operations so
     /// far.
     pending: Vec<Pending>,
-    /// The last operation on the keys of each hash value; the length is a power of two.
+    /// The last operation on the keys of each hash value. The length is a power of two.
     keys: Vec<JobId>,
     #[expect(dead_code, reason = "held, not read")]
     keys_reserved: Reservation,
@@ -41,8 +41,8 @@ struct Pending {
 }
 
 impl<'l> Dispatcher<'l> {
-    /// Dispatches about `operations` operations to the first `count` workers, at least one, whose
-    /// threads run.
+    /// Creates a dispatcher for about `operations` operations. It uses the first `count` workers,
+    /// whose threads run. `count` is at least one.
     pub(super) fn new(workers: &'l Workers<'l>, count: usize, operations: usize) -> Self {
         let pending = std::iter::repeat_with(Pending::default).take(count).collect();
         let keys = operations.saturating_mul(KEYS_PER_OPERATION).min(KEYS_MAX).next_power_of_two();
@@ -57,8 +57,8 @@ impl<'l> Dispatcher<'l> {
         }
     }
 
-    /// Dispatches an operation of a transaction whose previous operation is `last`; `record` has
-    /// the kind and the body. Waits while its worker has too much to do.
+    /// Dispatches an operation of a transaction whose previous operation is `last`. `record` holds
+    /// the kind and the body. Waits while the queue of the worker is full.
     pub(super) fn dispatch(
         &mut self,
         txn: &Arc<Txn>,
@@ -66,7 +66,7 @@ impl<'l> Dispatcher<'l> {
         front: &Front<'_>,
         record: (u8, &[u8]),
     ) -> Result<JobId> {
-        // A transaction may change workers once its previous operations have been applied.
+        // A transaction may change workers once its previous operations were applied.
         let worker = if self.workers.is_done(last) { self.choose(front.table) } else { last.worker };
         let pending = self.pending.get_mut(worker).expect("a worker that is served");
         pending.dispatched += 1;
@@ -80,7 +80,7 @@ impl<'l> Dispatcher<'l> {
         if !sound!(true, "redo: forget the order of a key's changes") {
             after = [last, JobId::default(), JobId::default()];
         }
-        // For its own operations a worker keeps the order anyway.
+        // A worker keeps the order of its own operations anyway.
         after.iter_mut().filter(|after| after.worker == worker).for_each(|after| *after = JobId::default());
         let Batch { jobs, bytes } = &mut pending.batch;
         let at = bytes.len();
@@ -93,8 +93,9 @@ impl<'l> Dispatcher<'l> {
         Ok(job)
     }
 
-    /// Dispatches a piece of sorted changes to the worker that has least to do: pieces are of
-    /// different records. Waits like [`dispatch`](Self::dispatch).
+    /// Dispatches a piece of sorted changes to the worker with the fewest jobs. The order does not
+    /// matter, because no two pieces change the same record. Waits like
+    /// [`dispatch`](Self::dispatch).
     pub(super) fn dispatch_sorted(&mut self, work: &[u8]) -> Result<()> {
         let (_, worker) = self.idlest();
         let pending = self.pending.get_mut(worker).expect("a worker that is served");
@@ -106,7 +107,7 @@ impl<'l> Dispatcher<'l> {
         self.send(worker)
     }
 
-    /// The worker for a transaction that continues with a table.
+    /// Returns the worker for an operation on a table, of a transaction that may change workers.
     fn choose(&mut self, table: TableId) -> usize {
         let (least, idlest) = self.idlest();
         let home = *self.homes.entry(table).or_insert(idlest);
@@ -117,19 +118,19 @@ impl<'l> Dispatcher<'l> {
         idlest
     }
 
-    /// The worker with least to do, and its number of operations.
+    /// Returns the worker with the fewest jobs to do, and their number.
     fn idlest(&self) -> (u64, usize) {
         (0..self.pending.len()).map(|worker| (self.load(worker), worker)).min().unwrap_or_default()
     }
 
-    /// The number of operations that a worker has still to apply.
+    /// The number of jobs that a worker still has to apply.
     fn load(&self, worker: usize) -> u64 {
         let dispatched = self.pending.get(worker).map_or(0, |pending| pending.dispatched);
         dispatched - self.workers.done_count(worker)
     }
 
-    /// Puts a batch into its queue. If the queue is full, puts all other batches into theirs first
-    /// (I4), and waits until no queue exceeds its limit (I6).
+    /// Puts a worker's batch into its queue. If that fills the queue, puts all other batches into
+    /// their queues too (I4), and then waits until no queue exceeds its limit (I6).
     fn send(&mut self, worker: usize) -> Result<()> {
         self.put(worker);
         if self.workers.batches_count(worker) >= BATCHES_MAX {
@@ -156,12 +157,12 @@ impl<'l> Dispatcher<'l> {
         (0..self.pending.len()).for_each(|worker| self.put(worker));
     }
 
-    /// Returns whether an operation has been applied.
+    /// Returns whether an operation was applied.
     pub(super) fn is_done(&self, job: JobId) -> bool {
         self.workers.is_done(job)
     }
 
-    /// Waits until everything that was dispatched has been applied.
+    /// Waits until all dispatched operations were applied.
     pub(super) fn drain(&mut self) -> Result<()> {
         self.put_all();
         for (worker, pending) in self.pending.iter().enumerate() {

@@ -1,11 +1,11 @@
-//! Startup recovery: loads the last epoch, redoes the log since then, and rolls back unfinished
+//! Startup recovery loads the last epoch, redoes the log after it, and rolls back unfinished
 //! transactions.
 //!
-//! `open` creates a database or loads its epoch, and assembles the engine. The log is read twice:
-//! first for the `outcomes` of its transactions. Then `redo` applies it, either with its own
-//! `applier`, or through the `dispatcher` and the `workers`, which run on the threads of a `crew`.
-//! If data exceed memory, many changes are `sorted` first. A `damaged` database is opened only to
-//! copy its readable parts.
+//! `open` creates a database or loads its epoch, and assembles the engine. The log is read twice.
+//! The first pass collects the `outcomes` of its transactions. In the second pass `redo` applies
+//! the log, either with its own `applier`, or through the `dispatcher` and the `workers`, which run
+//! on the threads of a `crew`. If the data exceeds memory, many changes are `sorted` before they
+//! are applied. A `damaged` database is opened only to copy its readable parts.
 
 mod applier;
 mod crew;

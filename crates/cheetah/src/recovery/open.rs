@@ -7,12 +7,12 @@
 //! 2. Open the segments, the pool and the state of the last epoch, with the saved changes of
 //!    leaves.
 //! 3. Redo; then the log continues in a new file.
-//! 4. Give unfinished transactions owners, and lock their tables. Drop shadow tables of those that
-//!    are not prepared, and posting tables that no definition names.
-//! 5. Roll back the unprepared ones, purge the history of the others, and make a checkpoint; or
-//!    leave all of that to the background.
+//! 4. Give each unfinished transaction an owner, and lock its tables. Drop the shadow tables of
+//!    transactions that are not prepared, and posting tables that no definition names.
+//! 5. Roll back the unprepared transactions, purge the history of committed ones, and make a
+//!    checkpoint, or leave this step to the background.
 //!
-//! No session is served before step 4 is done. So no session changes a row that is still to be
+//! No session is served before step 4 is done. So no session changes a row that still has to be
 //! rolled back, and consistent reads do not see such a row (S7).
 
 use super::crew::Crew;
@@ -56,7 +56,7 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-/// When unfinished transactions are rolled back and others are purged.
+/// When recovery rolls back unfinished transactions and purges the history of committed ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Cleanup {
     /// Before startup recovery ends.
@@ -87,7 +87,8 @@ pub(crate) fn open(
     Ok(core)
 }
 
-/// Steps 1 and 2, up to the state of the epoch, which is returned undecoded.
+/// Performs steps 1 and 2, except for the saved changes of leaves. Returns the state of the epoch
+/// without decoding it.
 pub(super) fn load_epoch(
     durable: Arc<Durable>,
     clock: Arc<dyn Clock>,
@@ -101,7 +102,7 @@ pub(super) fn load_epoch(
         let (source, clock, database) = (config.keys.clone(), Arc::clone(&clock), control.identity.uuid);
         let opened = Arc::new(Keys::open(source, clock, database, &control.keys)?);
         closes_any &= !(config.stays_plain && control.keys.is_empty());
-        // This comes before anything is written (E12).
+        // The key is checked before anything is written (E12).
         if closes_any && opened.system().is_none() {
             opened.fetch_newest(SYSTEM_KEY)?;
         }
@@ -124,7 +125,7 @@ pub(super) fn load_epoch(
         None => drop(entries.remove(&page)),
     })?;
     entries.values().for_each(|entry| segments.retain(&entry.location));
-    // The pool copies the entries into its page table: until then the map is in memory twice.
+    // While the pool copies the entries into its page table, the map is in memory twice.
     let entries_memory = budget.reserve(MemoryUse::Redo, entries_bytes(&entries));
     let cold = ColdLeaves::new(&budget, &config);
     let parts = PoolParts {
@@ -144,7 +145,8 @@ pub(super) fn load_epoch(
     Ok((Parts { health, durable, clock, config, pool, leaves, store, setup }, epoch, state))
 }
 
-/// Memory of a hash map, with one more byte for each slot; one slot in eight stays empty.
+/// Returns the memory of a hash map, which has one extra byte for each slot and keeps one slot in
+/// eight empty.
 fn entries_bytes(entries: &HashMap<PageId, MapEntry>) -> usize {
     entries.capacity() * (size_of::<(PageId, MapEntry)>() + 1) * 8 / 7
 }
@@ -172,7 +174,7 @@ impl Parts {
         Ok(core)
     }
 
-    /// Redoes the log on top of the last epoch; with `Cleanup::Now` also cleans up.
+    /// Redoes the log on top of the last epoch, and with `Cleanup::Now` performs step 5 too.
     fn recover(self, state: &State, cleanup: Cleanup, crew: Crew) -> Result<Core> {
         self.pool.adopt_dictionaries(&state.dictionaries);
         let catalog = Catalog::open(&self.leaves, state)?;
@@ -268,7 +270,8 @@ fn lock_limits(memory: &MemoryBudget) -> LockLimits {
     LockLimits { bytes_max: memory.shares().locks_bytes_max(), ..LockLimits::default() }
 }
 
-/// During redo the reserve is available, because the changes in the log have been accepted.
+/// During redo temporary files may use the reserve, because the changes in the log were already
+/// accepted.
 fn temp_files(durable: Arc<Durable>, pool: &Arc<Pool>, log: Arc<OnceLock<Log>>) -> Result<Arc<TempFiles>> {
     let pool = Arc::clone(pool);
     TempFiles::open(durable, Arc::clone(pool.keys()), move |bytes| match log.get() {
@@ -280,17 +283,17 @@ fn temp_files(durable: Arc<Durable>, pool: &Arc<Pool>, log: Arc<OnceLock<Log>>) 
     })
 }
 
-/// Rolls back unfinished transactions, purges, and commits an epoch with the result.
+/// Rolls back unfinished transactions, purges history, and commits an epoch with the result.
 fn finish(core: &Core) -> Result<()> {
-    // On a full disk the rest is left to the background.
+    // On a full disk the remaining work is left to the background.
     ignore_disk_full(core.unfinished.finish(core))?;
     ignore_disk_full(core.purge.finish(core))?;
     while core.trim_undo() {}
     core.checkpoint()
 }
 
-/// Loads the saved changes of the last checkpoint. If a file is damaged, it is unknown which rows
-/// its changes belong to, so the tables that have changes in it are quarantined.
+/// Loads the changes of leaves that the last checkpoint saved. If a file is damaged, the rows that
+/// its changes belong to are unknown, so every table with changes in the file is quarantined.
 pub(super) fn restore_changes(core: &Core, state: &State) -> Result<()> {
     for (trees, error) in core.leaves.restore_changes(&state.change_files, &state.dropped_trees)? {
         for (table, _) in trees.iter().filter_map(|tree| core.catalog.by_tree(*tree)) {
@@ -300,7 +303,7 @@ pub(super) fn restore_changes(core: &Core, state: &State) -> Result<()> {
     Ok(())
 }
 
-/// From now on changes are logged.
+/// Opens the log for new changes.
 fn start_log(core: &Core, log: Log) {
     core.pool.memory().set(MemoryUse::Log, log.buffer_bytes_max());
     core.journal.start(log);

@@ -1,14 +1,14 @@
-//! The outcomes of all transactions in the log, found before any of them is applied.
+//! The outcomes of all transactions in the log, collected before any transaction is applied.
 //!
-//! A transaction whose commit is in the log, and of which nothing is rolled back, is applied *for
-//! good*: no reader exists before redo is done, so no reader needs the older versions of its rows.
-//! Its operations leave no undo records, no versions and no delete marks.
+//! A transaction whose commit is in the log, and which rolled nothing back, is applied *for good*.
+//! No reader exists before redo is done, so no reader needs the older versions of its rows. Its
+//! operations leave no undo records, no versions and no delete marks.
 //!
 //! Invariants
 //!   I1  All records to be applied have been noted before the first is applied.
-//!   I2  Whether a commit is durable does not matter: it is made durable before any session is
-//!       served, and before an epoch contains the result of redo.
-//!   I3  Only transactions that are not applied for good are kept. Their memory is counted when all
+//!   I2  A commit counts even if it was not durable before the crash, because recovery makes it
+//!       durable before any session is served and before an epoch contains the result of redo.
+//!   I3  Only transactions that are not applied for good are kept. Their memory is counted once all
 //!       records have been noted.
 
 use crate::base::hash::FastMap;
@@ -23,14 +23,15 @@ const KEPT_BYTES: usize = 32;
 /// See the module.
 #[derive(Default)]
 pub(super) struct Outcomes {
-    /// Transactions without a commit (`false`), or that have rolled something back (`true`).
+    /// The kept transactions. The value is `true` if the transaction rolled something back, and
+    /// `false` if it only has no commit.
     kept: FastMap<TxnId, bool>,
     operations: usize,
     reserved: Option<Reservation>,
 }
 
 impl Outcomes {
-    /// Notes the next record of the log. `Corruption` if it is not a record.
+    /// Notes the next record of the log. Fails with `Corruption` if the bytes are not a record.
     pub(super) fn note(&mut self, kind: u8, body: &[u8]) -> Result<()> {
         if let Some(front) = Front::decode(kind, body)? {
             self.kept.entry(front.txn).or_insert(false);
@@ -49,13 +50,13 @@ impl Outcomes {
         Ok(())
     }
 
-    /// All records have been noted: counts the memory.
+    /// Counts the memory in the budget. Called when all records have been noted.
     pub(super) fn count_memory(&mut self, memory: &Arc<MemoryBudget>) {
         self.kept.shrink_to_fit();
         self.reserved = Some(memory.reserve(MemoryUse::Redo, self.kept.len() * KEPT_BYTES));
     }
 
-    /// The number of operations.
+    /// The number of row operations and pieces of large values in the log.
     pub(super) fn operations(&self) -> usize {
         self.operations
     }

@@ -1,28 +1,29 @@
-//! Redoes the logged operations through the ordinary code, on top of an epoch.
+//! Redoes the logged operations on top of an epoch, with the same code that performed them.
 //!
 //! The thread that opens the database reads the log. It either applies the records itself, or the
 //! [`super::dispatcher`] passes row operations and pieces of large values to the
 //! [`super::workers`], which keep dependent operations in order.
 //!
 //! Invariants
-//!   I1  The epoch and its state are exactly those at the state's position in the log. Each later
-//!       record is applied once, after the earlier records that it depends on: those of its
-//!       transaction and of its keys, and for any record but a row operation, all earlier records.
-//!       So every step finds what it found the first time.
+//!   I1  The epoch and its state contain exactly the effects of the log before the state's
+//!       position. Each later record is applied once, after the earlier records that it depends on.
+//!       A row operation depends on the records of its transaction and of its keys; any other
+//!       record depends on all earlier records, except as stated in I5. So every step finds the
+//!       same data as in the first run.
 //!   I2  Nothing is logged, and no epoch is committed before redo is done: after a crash, redo
 //!       starts again from the same epoch.
 //!   I3  Undo records are appended as in the first run, perhaps at other positions. Their numbers
-//!       are the same, so UNDO finds its record by number.
-//!   I4  Damage to a page of a table quarantines the table (N3): from then on nothing is done to
-//!       it, and its undo records roll nothing back. All other errors end startup recovery.
-//!   I5  Transactions end in the order of the log, so stamps are those of the first run. The end of
-//!       a transaction waits only for the transaction's own operations. Later operations in the log
-//!       need not wait for the end, because only purge and readers use outcomes, and redo purges
-//!       after it.
+//!       are the same, so that an UNDO record in the log finds its undo record by number.
+//!   I4  Damage to a page of a table quarantines the table (N3). From then on the table is not
+//!       changed, and its undo records roll nothing back. All other errors end startup recovery.
+//!   I5  Transactions end in the order of the log, so they get the same stamps as in the first run.
+//!       The end of a transaction waits only for the transaction's own operations. Later operations
+//!       in the log need not wait for the end, because only purge and readers use outcomes, and
+//!       purge handles a transaction only after its end.
 //!   I6  A transaction that commits everything that it does ([`Outcomes`]) leaves no undo records,
-//!       versions and delete marks, because nothing will read them. Exceptions are operations with
-//!       large values that are not split into sorted changes. So undo records exist only for other
-//!       transactions, whose numbers matter (I3).
+//!       versions or delete marks, because nothing will read them. Operations with large values
+//!       that are not split into sorted changes are an exception. The numbers of undo records (I3)
+//!       matter only for the other transactions, which have all their undo records.
 
 use super::applier::{table_of, Applier, Txn};
 use super::crew::Crew;
@@ -45,23 +46,23 @@ use crate::txn::{Outcome, Slot};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// If the undo log takes more than this part of the memory, redo purges. Otherwise purge is left to
-/// the background, so that the database serves sooner.
+/// If the undo log takes more than the page memory divided by `UNDO_PART`, redo purges. Otherwise
+/// purge is left to the background, so that the database serves sessions sooner.
 const UNDO_PART: usize = 2;
-/// Undo records that redo purges at the end of a transaction.
+/// The number of undo records that redo purges at the end of a transaction.
 const RECORDS_PURGED_AT_END: usize = 256;
-/// After this number of ended transactions, old versions are forgotten.
+/// The number of ended transactions after which redo forgets old versions.
 const ENDS_PER_FORGETTING: u64 = 16;
-/// Operations dispatched between two checks of whether transactions can end.
+/// The number of operations dispatched between two checks of whether transactions can end.
 const DISPATCHED_PER_LOOK: u64 = 32;
 
-/// An unfinished transaction, and its last operation.
+/// An unfinished transaction, and its last dispatched operation.
 struct Open {
     txn: Arc<Txn>,
     last: JobId,
 }
 
-/// What becomes of a transaction once its operations have been applied.
+/// The next state of a transaction once its operations were applied.
 #[derive(Clone, Copy)]
 enum Transition {
     Prepare(Option<Xid>),
@@ -77,14 +78,14 @@ pub(super) struct Redo<'l> {
     sorted: SortedChanges<'l>,
     outcomes: Outcomes,
     open: HashMap<TxnId, Open>,
-    /// Ends and prepares that are not applied yet, in the order of the log (I5).
+    /// The ends and prepares that are not applied yet, in the order of the log (I5).
     transitions: VecDeque<(Transition, Arc<Txn>, JobId)>,
     dispatched: u64,
     ended: u64,
 }
 
-/// Applies everything that `read` passes to a [`Redo`] on top of the core's epoch, with at most as
-/// many threads as operations.
+/// Applies all records that `read` passes to a [`Redo`] on top of the core's epoch. Starts no more
+/// threads than there are operations.
 pub(super) fn run<T>(
     core: &Core,
     crew: Crew,
@@ -125,7 +126,7 @@ impl<'l> Redo<'l> {
         Ok(done)
     }
 
-    /// Takes the next record of the log, and makes sure that it is applied.
+    /// Takes the next record of the log. Applies it, or arranges that it is applied.
     pub(super) fn add(&mut self, kind: u8, body: &[u8]) -> Result<()> {
         Counters::add(&self.core.counters.log_records_replayed);
         if let Some(front) = Front::decode(kind, body)? {
@@ -136,7 +137,7 @@ impl<'l> Redo<'l> {
             LogRecord::Commit(txn, stamp) => self.note_transition(txn, Transition::Commit(stamp)),
             LogRecord::Abort(txn) => self.note_transition(txn, Transition::Abort),
             record => {
-                // No changes of a rolling-back transaction's rows have been sorted since it locked
+                // A rolling-back transaction's rows have no sorted changes newer than its locks on
                 // them.
                 let keeps_sorted = matches!(record, LogRecord::Undo(..) | LogRecord::AutoIncrement(..));
                 if sound!(!keeps_sorted, "redo: change the catalog before what is sorted") {
@@ -178,7 +179,7 @@ impl<'l> Redo<'l> {
         Ok(())
     }
 
-    /// Applies all sorted changes, after all dispatched operations.
+    /// Waits for all dispatched operations, and then applies all sorted changes.
     fn apply_sorted(&mut self) -> Result<()> {
         let Self { core, dispatcher, applier, sorted, .. } = self;
         if sound!(true, "redo: apply what is sorted before what was handed out") {
@@ -196,7 +197,7 @@ impl<'l> Redo<'l> {
         dispatcher.as_mut().map_or(Ok(()), Dispatcher::drain)
     }
 
-    /// Applies a record while no other operation is in progress.
+    /// Applies a record that is not a row operation. No other operation may be in progress.
     fn alone(&mut self, record: &LogRecord<'_>) -> Result<()> {
         let core = self.core;
         match record {
@@ -245,7 +246,7 @@ impl<'l> Redo<'l> {
         rollback::roll_back_last(self.core, slot, &mut self.applier.writer)
     }
 
-    /// Notes an end or a prepare of a transaction.
+    /// Notes that a transaction ends or is prepared.
     fn note_transition(&mut self, txn: TxnId, transition: Transition) -> Result<()> {
         let open = open_txn(self.core, &mut self.open, &self.outcomes, txn);
         self.transitions.push_back((transition, Arc::clone(&open.txn), open.last));
@@ -255,7 +256,7 @@ impl<'l> Redo<'l> {
         self.make_transitions()
     }
 
-    /// Ends and prepares transactions whose operations have been applied (I5).
+    /// Ends and prepares transactions whose operations were applied (I5).
     fn make_transitions(&mut self) -> Result<()> {
         while let Some((transition, txn, last)) = self.transitions.front() {
             if self.dispatcher.as_ref().is_some_and(|dispatcher| !dispatcher.is_done(*last)) {
@@ -276,8 +277,8 @@ impl<'l> Redo<'l> {
         Ok(())
     }
 
-    /// Before a commit that changes the catalog, because a loaded table replaces another one: makes
-    /// sure that everything so far has been applied.
+    /// If a commit changes the catalog, because a loaded table replaces another one, makes sure
+    /// that all earlier records were applied.
     fn wait_for_all_of(&mut self, slot: &Slot) -> Result<()> {
         match self.core.catalog.shadow_of(slot.txn()).is_empty() {
             true => Ok(()),
@@ -285,7 +286,7 @@ impl<'l> Redo<'l> {
         }
     }
 
-    /// Waits until all dispatched operations have been applied.
+    /// Waits until all dispatched operations were applied.
     fn drain(&mut self) -> Result<()> {
         if let Some(dispatcher) = &mut self.dispatcher {
             dispatcher.drain()?;
@@ -323,7 +324,7 @@ impl<'l> Redo<'l> {
     }
 }
 
-/// The transaction with the ID that the log names.
+/// Returns the transaction with ID `txn`, and starts it if this is its first record.
 fn open_txn<'o>(
     core: &Core,
     open: &'o mut HashMap<TxnId, Open>,
@@ -341,7 +342,7 @@ fn open_txn<'o>(
     })
 }
 
-/// Gives each unfinished transaction an owner. The log is open now.
+/// Gives each unfinished transaction an owner. Called when the log is open.
 pub(super) fn finish(core: &Core) -> Result<()> {
     core.purge.step(core, 1)?;
     if core.transactions.undo.purge_state().head != UndoPtr(0) {
@@ -365,8 +366,8 @@ fn is_promised(slot: &Slot) -> bool {
     sound!(slot.state().xid.is_some(), "recovery: roll prepared transactions back")
 }
 
-/// The large values that the newest undo records of a transaction name and to which no row refers
-/// yet.
+/// Returns the large values that the newest undo records of a transaction name and to which no row
+/// refers yet.
 fn unclaimed_of(core: &Core, slot: &Slot) -> Result<Unclaimed> {
     let mut unclaimed = Unclaimed::default();
     let state = *slot.state();
@@ -392,7 +393,7 @@ fn unclaimed_of(core: &Core, slot: &Slot) -> Result<Unclaimed> {
     Ok(unclaimed)
 }
 
-/// The tables of a record, each with the definition that the record gives it.
+/// Returns the tables of a record, each with the new definition that the record contains.
 fn definitions(core: &Core, changed: &[(TableId, &[u8])]) -> Result<Vec<(Arc<Table>, TableDef)>> {
     changed.iter().map(|(table, def)| Ok((table_of(core, *table)?, TableDef::decode(def)?))).collect()
 }

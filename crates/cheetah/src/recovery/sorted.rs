@@ -1,24 +1,24 @@
-//! Redo in the order of keys, for data that exceed memory.
+//! Redo in the order of keys, for data that exceeds memory.
 //!
-//! Random changes of a table that does not fit into memory would read and write each leaf again and
-//! again. So operations are split into changes of records where that is possible
-//! ([`rows::redo`](crate::table::rows::redo), I2). These changes are sorted by tree and key, and
-//! applied when the log has been read. Then each leaf is read and written once, and only the last
-//! change of each record is made.
+//! If random changes of a table larger than memory were applied in the order of the log, each leaf
+//! would be read and written many times. So operations are split into changes of records where
+//! possible ([`rows::redo`](crate::table::rows::redo), I2). These changes are sorted by tree and
+//! key, and applied when the log has been read. Then each leaf is read and written once, and only
+//! the last change of each record is applied.
 //!
 //! Invariants
-//!   I1  An operation that is applied as a whole comes after all sorted changes of its rows. One
-//!       bit per hash value says whether there may be sorted changes of a key; if the bit is set,
-//!       all sorted changes are applied first. Entries of a row end with the row's key, so this
-//!       covers them too.
-//!   I2  The sorted changes are applied after all earlier dispatched operations, which include
-//!       those of the same rows.
-//!   I3  All sorted changes are applied before the catalog changes, so tables and indexes are the
-//!       same as when the operations were split.
+//!   I1  An operation that is applied as a whole is applied after all earlier sorted changes of its
+//!       rows. One bit per hash value says whether a key may have sorted changes. If the bit is
+//!       set, all sorted changes are applied first. Index entries of a row end with the row's key,
+//!       so the bits cover them too.
+//!   I2  The sorted changes are applied after all earlier dispatched operations, including
+//!       operations on the same rows.
+//!   I3  All sorted changes are applied before any change of the catalog, so tables and indexes are
+//!       the same as when the operations were split.
 //!   I4  All changes of one record are in one piece of work. The first change says whether the
-//!       record existed before, the last one gives the record afterwards.
-//!   I5  On a disk that is nearly full nothing is sorted: a startup must not need space for that.
-//!       Runs may use the reserve, as pages may during redo.
+//!       record existed before. The last change contains the final record.
+//!   I5  When the disk is nearly full, nothing is sorted, because a startup must not require disk
+//!       space for sorting. Runs may use the reserve, like pages during redo.
 
 use crate::base::hash::{hash_key, shard_index};
 use crate::base::{reach, sound, Result, TableId};
@@ -28,36 +28,37 @@ use crate::sort::{Merge, Sorter};
 use crate::table::rows::redo::RecordChange;
 use crate::table::shared::parts::Core;
 
-/// The part of the memory for key bits, and its limits.
+/// The key bits take the memory limit divided by `KEYS_PART`, within a minimum and a maximum.
 const KEYS_PART: usize = 64;
 const KEYS_BYTES_MIN: usize = 1 << 10;
 const KEYS_BYTES_MAX: usize = 2 << 20;
-/// Least bytes of changes in a piece of work, unless it is the last one.
+/// The minimum size of a piece of work, except for the last one.
 const WORK_BYTES: usize = 16 << 10;
-/// Bytes that are sorted between two checks of the disk space, and the bytes that each operation
-/// counts for, sorted or not.
+/// The number of bytes between two checks of the disk space. Sorted changes count with their size,
+/// and every operation, sorted or not, counts as `BYTES_PER_OPERATION` in addition.
 const BYTES_PER_LOOK: u64 = 1 << 20;
 const BYTES_PER_OPERATION: u64 = 256;
-/// If a sorted batch has fewer changes than this, the next operations, as many as this, are not
-/// sorted: operations that cannot be sorted touch the same rows all the time, and end each batch.
+/// If the sorted changes had to be applied when there were fewer than this, the next `CHANGES_MIN`
+/// operations are not sorted. In that case unsortable operations keep changing the same rows, so
+/// that sorting does not pay.
 const CHANGES_MIN: u64 = 64;
-/// Bytes of the table ID and the index number before a key.
+/// The length of the table ID and the index number, which precede a key.
 const HEAD_BYTES: usize = 6;
-/// Bytes of the number of the change before a payload; a byte with the flags follows.
+/// The length of the number of the change, which precedes the flags and the payload.
 const NUMBER_BYTES: usize = 8;
-/// The record exists before the change, and afterwards.
+/// The flags: the record exists before the change, and after it.
 const WAS_THERE: u8 = 1;
 const IS_THERE: u8 = 2;
 
 /// See the module.
 pub(super) struct SortedChanges<'l> {
     core: &'l Core,
-    /// `None` while nothing is sorted.
+    /// `None` while no change is being sorted.
     begun: Option<Begun>,
-    /// The number of operations not to sort.
+    /// The number of next operations that are not sorted.
     pause: u64,
     is_disk_full: bool,
-    /// No other threads may be started.
+    /// Whether the sorter must not start threads.
     is_alone: bool,
 }
 
@@ -107,12 +108,13 @@ impl Keys {
 }
 
 impl<'l> SortedChanges<'l> {
-    /// Starts no other threads if `is_alone`.
+    /// If `is_alone`, sorting starts no threads.
     pub(super) fn new(core: &'l Core, is_alone: bool) -> Self {
         Self { core, begun: None, pause: 0, is_disk_full: false, is_alone }
     }
 
-    /// Returns whether the next operation should be sorted: once pages had to be evicted.
+    /// Returns whether the next operation should be sorted. Sorting begins only after the pool has
+    /// evicted pages.
     pub(super) fn wants_next(&mut self) -> bool {
         if self.core.losses.is_some() || self.is_disk_full || !self.core.pool.has_evicted() {
             return false;
@@ -131,7 +133,7 @@ impl<'l> SortedChanges<'l> {
         )
     }
 
-    /// Notes that these rows have sorted changes; returns `false` if the memory is too small to
+    /// Notes that these rows have sorted changes. Returns `false` if there is too little memory to
     /// sort.
     pub(super) fn begin(&mut self, table: TableId, keys: RowKeys<'_>) -> bool {
         if self.begun.is_none() {
@@ -162,8 +164,8 @@ impl<'l> SortedChanges<'l> {
         Ok(())
     }
 
-    /// Checks the disk space now and then, before an operation. Returns whether the disk is so full
-    /// that the sorted changes must be applied (I5).
+    /// Called before each operation. Checks the disk space from time to time, and returns whether
+    /// the disk is so full that the sorted changes must be applied now (I5).
     pub(super) fn must_end(&mut self) -> bool {
         let Some(begun) = &mut self.begun else { return false };
         begun.bytes_to_look = begun.bytes_to_look.saturating_sub(BYTES_PER_OPERATION);
@@ -171,7 +173,7 @@ impl<'l> SortedChanges<'l> {
             return false;
         }
         begun.bytes_to_look = BYTES_PER_LOOK;
-        // Merging in several passes writes everything once more.
+        // Merging in several passes writes all runs once more.
         let bytes = begun.sorter.spilled_bytes() as usize + 2 * self.core.sorting.memory().limit();
         self.is_disk_full = !self.core.pool.has_space(bytes + BYTES_PER_LOOK as usize);
         if self.is_disk_full {
@@ -180,7 +182,7 @@ impl<'l> SortedChanges<'l> {
         self.is_disk_full
     }
 
-    /// Takes all sorted changes, to be applied in pieces of work. The caller ensures I2.
+    /// Takes all sorted changes as pieces of work. The caller must ensure I2.
     pub(super) fn take(&mut self) -> Result<Option<Pieces>> {
         let Some(Begun { sorter, changes, .. }) = self.begun.take() else { return Ok(None) };
         self.pause = if changes < CHANGES_MIN { CHANGES_MIN } else { 0 };
@@ -201,7 +203,7 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// Appends the next piece of work to `bytes`; returns `false` if none is left.
+    /// Appends the next piece of work to `bytes`. Returns `false` if there is none.
     pub(super) fn next(&mut self, bytes: &mut Vec<u8>) -> Result<bool> {
         let from = bytes.len();
         while self.is_on_record && bytes.len() - from < WORK_BYTES {

@@ -1,23 +1,25 @@
 //! Redo on several threads. A worker is a queue and a thread that applies its operations in order.
 //!
 //! The [`super::dispatcher`] assigns row operations to workers. Operations on different clustered
-//! keys may be applied in any order: their entries in secondary indexes differ too, because these
-//! end with the clustered key, and counters only add up. So only this order is kept:
+//! keys may be applied in any order: their secondary index entries also differ, because entries end
+//! with the clustered key, and the order of additions to counters does not matter. So only the
+//! order in I1 to I3 is kept.
 //!
 //! Invariants
 //!   I1  Operations of one transaction are applied in the order of the log, so that its undo
-//!       records get the right numbers.
+//!       records get the same numbers as in the first run.
 //!   I2  Operations on one clustered key of a table are applied in the order of the log.
-//!   I3  Everything else (the end of a transaction, rolling back, changes of the catalog) is done
-//!       by the thread that reads the log, in the order of the log, after the records that it
-//!       depends on. See [`super::redo`].
-//!   I4  An operation waits only for operations earlier in the log, and the dispatcher holds back
-//!       no operation while it waits. So waits form no cycle.
-//!   I5  After the first failure nothing more is applied, and all waits end.
-//!   I6  A queue has at most [`BATCHES_MAX`] batches and one more. They count in the memory budget;
-//!       the batch that the dispatcher is filling for each worker does not. A batch has at most
-//!       [`BATCH_BYTES`] and one record.
-//! Locks     a mutex for each queue, and one for waiting threads; each held alone and briefly.
+//!   I3  The thread that reads the log applies all other records (the end of a transaction, a
+//!       rollback step, a change of the catalog) in the order of the log. It applies each record
+//!       after the records that it depends on. See [`super::redo`].
+//!   I4  An operation waits only for operations earlier in the log, and before the dispatcher
+//!       waits, it puts all operations that it holds into their queues. So waits form no cycle.
+//!   I5  After the first failure no more operations are applied, and all waits end.
+//!   I6  A queue holds at most [`BATCHES_MAX`] + 1 batches, which count in the memory budget. The
+//!       batch that the dispatcher is filling for each worker does not count. The records of a
+//!       batch take less than [`BATCH_BYTES`] without the last one.
+//! Locks     a mutex for each queue, and one for waiting threads. A thread holds at most one of
+//!           them, and only briefly.
 
 use super::applier::{Applier, Txn};
 use crate::base::{reach, Error, Result};
@@ -30,22 +32,23 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::Arc;
 
-/// No operations are added to a batch that has this many bytes.
+/// A batch with at least this number of bytes is full.
 pub(super) const BATCH_BYTES: usize = 32 << 10;
-/// Most batches in a queue: some milliseconds of work.
+/// The number of batches at which a queue is full. They are a few milliseconds of work.
 pub(super) const BATCHES_MAX: usize = 16;
-/// A waiting dispatcher continues when at most this number of batches is left.
+/// A dispatcher that waits for a full queue continues once the queue has at most this number of
+/// batches.
 const BATCHES_LOW: usize = 8;
 
-/// Identifies an operation by its worker, and its number there.
+/// The ID of a job: its worker, and its number among the jobs of that worker.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct JobId {
     pub(super) worker: usize,
-    /// From 1 on; 0 means no operation.
+    /// Numbers start at 1. Zero means no job.
     pub(super) no: u64,
 }
 
-/// Work to be done.
+/// A unit of work for a worker.
 pub(super) struct Job {
     pub(super) task: Task,
     pub(super) body: Range<usize>,
@@ -53,15 +56,15 @@ pub(super) struct Job {
     pub(super) after: [JobId; 3],
 }
 
-/// The meaning of the bytes of a job.
+/// The kind of work. It determines how the bytes of the job are decoded.
 pub(super) enum Task {
-    /// An operation of a transaction, with its kind of record.
+    /// A log record of a transaction, with the kind of the record.
     Operation(Arc<Txn>, u8),
     /// A piece of sorted changes.
     Sorted,
 }
 
-/// Operations with the bytes of their records.
+/// Jobs, and the bytes that they refer to.
 #[derive(Default)]
 pub(super) struct Batch {
     pub(super) jobs: Vec<Job>,
@@ -84,13 +87,13 @@ struct Queue {
 #[repr(align(128))]
 struct Worker {
     queue: Mutex<Queue>,
-    /// Notified when a batch was added, or none will be.
+    /// Notified when a batch was added, and when no more batches will be added.
     filled: Condvar,
-    /// Notified when the queue has space for many batches again.
+    /// Notified when the queue has only [`BATCHES_LOW`] batches left.
     emptied: Condvar,
-    /// The number of operations that were applied.
+    /// The number of jobs that were applied.
     done: AtomicU64,
-    /// The lowest number that a thread waits for; the largest number if no thread waits.
+    /// The lowest job number that a thread waits for, or `u64::MAX` if no thread waits.
     wanted: AtomicU64,
 }
 
@@ -98,7 +101,8 @@ struct Worker {
 pub(super) struct Workers<'c> {
     pub(super) core: &'c Core,
     workers: Vec<Worker>,
-    /// Nothing more is applied, and no thread waits: an operation has failed, or all are done.
+    /// Set when an operation has failed or all operations are done. Then no more operations are
+    /// applied and no thread waits.
     is_over: AtomicBool,
     failure: Mutex<Option<Error>>,
     /// Used with `moved` by threads that wait for operations.
@@ -107,7 +111,7 @@ pub(super) struct Workers<'c> {
 }
 
 impl<'c> Workers<'c> {
-    /// `count` workers without work.
+    /// Creates `count` workers without work.
     pub(super) fn new(core: &'c Core, count: usize) -> Self {
         let new = || Worker { wanted: AtomicU64::new(u64::MAX), ..Worker::default() };
         Self {
@@ -120,7 +124,8 @@ impl<'c> Workers<'c> {
         }
     }
 
-    /// Applies a worker's operations until its queue is closed: the main function of a thread.
+    /// Applies a worker's operations until its queue is closed. This is the main function of a
+    /// thread.
     pub(super) fn serve(&self, worker_no: usize) {
         let _guard = PanicGuard(self);
         let worker = self.worker(worker_no);
@@ -161,12 +166,12 @@ impl<'c> Workers<'c> {
         self.workers.get(no).expect("a worker with that number exists")
     }
 
-    /// Returns whether an operation has been applied.
+    /// Returns whether a job was applied.
     pub(super) fn is_done(&self, job: JobId) -> bool {
         job.no == 0 || self.worker(job.worker).done.load(SeqCst) >= job.no
     }
 
-    /// Waits until an operation has been applied, or any has failed.
+    /// Waits until a job was applied or any operation has failed.
     pub(super) fn wait_for(&self, job: JobId) {
         if self.is_done(job) {
             return;
@@ -188,7 +193,7 @@ impl<'c> Workers<'c> {
         self.worker(worker).queue.lock().batches.len()
     }
 
-    /// Waits until a worker's queue has space for many batches, or an operation has failed.
+    /// Waits until a worker's queue has at most [`BATCHES_LOW`] batches or an operation has failed.
     pub(super) fn wait_for_room(&self, worker: usize) {
         let worker = self.worker(worker);
         let mut queue = worker.queue.lock();
@@ -208,12 +213,12 @@ impl<'c> Workers<'c> {
         worker.filled.notify_one();
     }
 
-    /// The number of operations that a worker has applied.
+    /// The number of jobs that a worker has applied.
     pub(super) fn done_count(&self, worker: usize) -> u64 {
         self.worker(worker).done.load(SeqCst)
     }
 
-    /// Ends all waits; the first error is kept (I5).
+    /// Ends all waits, and keeps the first error (I5).
     fn end(&self, error: Option<Error>) {
         if let Some(error) = error {
             self.failure.lock().get_or_insert(error);
@@ -227,7 +232,7 @@ impl<'c> Workers<'c> {
         }
     }
 
-    /// The first failure, if there is one.
+    /// Fails with the first error if an operation has failed.
     pub(super) fn check(&self) -> Result<()> {
         if !self.is_over.load(SeqCst) {
             return Ok(());
@@ -236,7 +241,7 @@ impl<'c> Workers<'c> {
         Err(error.unwrap_or_else(|| self.core.health.stop("a redo thread has ended")))
     }
 
-    /// No more batches will be added: ends all waits.
+    /// Closes the queues, to which no more batches will be added, and ends all waits.
     pub(super) fn close(&self) {
         self.end(None);
         for worker in &self.workers {
@@ -258,7 +263,7 @@ impl Drop for PanicGuard<'_> {
 }
 
 impl Worker {
-    /// The next batch; waits for it. `None` if there will be no more.
+    /// Waits for the next batch and returns it. Returns `None` if the queue is empty and closed.
     fn next(&self) -> Option<(Batch, Reservation)> {
         let mut queue = self.queue.lock();
         loop {

@@ -1,4 +1,4 @@
-//! Appending images, and the writes that make space in a tail.
+//! Appends images, and writes out full halves to make space in a tail.
 
 use super::segment_file::SegmentFile;
 use super::tail::{End, Put, Tail, Write};
@@ -13,15 +13,15 @@ use std::sync::Arc;
 
 /// A segment ID has 27 bits.
 const SEGMENT_MAX: u32 = (1 << 27) - 1;
-/// While space is short, a new segment has at most this part of the reserve, or [`SHORT_BYTES_MIN`]
-/// if that is more.
+/// While space is short, a new segment has at most the bytes of the reserve divided by
+/// `SHORT_PART`, or [`SHORT_BYTES_MIN`] if that is more.
 const SHORT_PART: u64 = 8;
 const SHORT_BYTES_MIN: u64 = 1 << 20;
 
-/// One stream: the segment that it appends to, and the part of the segment that is not in the file
+/// A stream: the segment that it appends to, and the part of that segment that is not in the file
 /// yet.
 pub(super) struct OpenStream {
-    /// Appends of a stream wait here for each other.
+    /// Only one thread at a time appends to a stream. It holds this lock.
     open: Mutex<Option<OpenSegment>>,
     pub(super) tail: Tail<Arc<SegmentFile>>,
 }
@@ -30,11 +30,11 @@ struct OpenSegment {
     file: Arc<SegmentFile>,
     /// Position after the last image.
     end: u32,
-    /// The length at which it is full.
+    /// The length at which the segment is full.
     full_bytes: u64,
 }
 
-/// A write of a half, which the caller does after it has released its locks.
+/// A write of a half, which the caller performs after releasing its locks.
 type PendingWrite<'t> = Option<Write<'t, Arc<SegmentFile>>>;
 
 impl OpenStream {
@@ -45,10 +45,10 @@ impl OpenStream {
 }
 
 impl Segments {
-    /// Appends an image, which gets its own address and checksum, and counts it as live: the caller
-    /// installs the location or releases it. The image is readable at once, and durable after
-    /// `sync`. May write half of the stream's tail to its file. After DiskFull or Io no image was
-    /// added; the open segment may have ended.
+    /// Appends an image, writes its address and checksum into it, and counts it as live. The caller
+    /// must install or release the location. The image is readable at once, and durable after
+    /// `sync`. May write half of the stream's tail to its file. After `DiskFull` or `Io` no image
+    /// was added, but the open segment may have ended.
     pub fn append(&self, stream: Stream, image: &mut [u8]) -> Result<Location> {
         self.durable.health().check()?;
         let limit = self.segment_bytes - HEADER_BYTES as u64;
@@ -60,8 +60,8 @@ impl Segments {
         self.table.lock().appended(&location);
         drop(open);
         if let Some(write) = write {
-            // The image is in the tail. If the write fails, the half stays full, and the thread
-            // that needs the space or syncs gets the error (T4).
+            // The image is already in the tail. If the write fails, the half stays full, and the
+            // next thread that needs the space or syncs repeats the write (T4).
             let _kept = self.write(write);
         }
         Ok(location)
@@ -103,7 +103,7 @@ impl Segments {
         self.table.lock().add_open(file.clone());
         self.stream(stream).tail.start(file.clone(), &self.header(&file, stream), offset, image);
         self.durable.space().appended(u64::from(offset + image_bytes));
-        // IDs are not reused: once half of them are used, segments are made as long as possible.
+        // IDs are not reused, so once half of them are used, segments are made as long as possible.
         let full_bytes = match file.id.0 > SEGMENT_MAX / 2 {
             true => self.segment_bytes,
             false => self.table.lock().full_bytes(self.longest_bytes()),
@@ -112,8 +112,8 @@ impl Segments {
         Ok((location, write))
     }
 
-    /// The longest segment that may be started: short if space is short, because collecting a long
-    /// one would need too much space.
+    /// The maximum length of a segment that is started now. It is small if space is short, because
+    /// collecting a long segment would need too much space.
     fn longest_bytes(&self) -> u64 {
         let space = self.durable.space();
         match space.is_short() {
@@ -155,7 +155,7 @@ impl Segments {
     }
 
     fn create(&self, stream: Stream) -> Result<SegmentFile> {
-        // Claimed even if the creation fails: IDs are never reused.
+        // The ID is used up even if the creation fails, because IDs are never reused.
         let id = self.next_segment.fetch_add(1, Ordering::AcqRel);
         if id > SEGMENT_MAX {
             return Err(Error::Limit {
@@ -172,7 +172,7 @@ impl Segments {
         SegmentHeader { uuid, segment: file.id, incarnation, stream: stream as u8 }.encode()
     }
 
-    /// Writes the full half of a tail, without holding locks that readers take (T7).
+    /// Writes the full half of a tail to its file, without holding locks that readers take (T7).
     pub(super) fn write(&self, write: Write<'_, Arc<SegmentFile>>) -> Result<()> {
         let ended = write.run(|file, start, bytes| {
             file.write_at(start, bytes).inspect_err(|error| self.note_refused(bytes, error))?;
@@ -196,7 +196,7 @@ impl Segments {
         }
     }
 
-    /// Writes to the files everything that was appended to the stream before the call.
+    /// Writes everything that was appended to the stream before the call to its file.
     pub(super) fn write_tail(&self, stream: Stream) -> Result<()> {
         let tail = &self.stream(stream).tail;
         let goal = tail.goal();
@@ -206,8 +206,8 @@ impl Segments {
         Ok(())
     }
 
-    /// Ends open segments that are full of garbage, so that they can become victims. Called in
-    /// times of rest, when segments would not fill up. Writes their tails to the files.
+    /// Ends open segments with a lot of garbage, so that garbage collection can empty them. Called
+    /// when the database is idle and segments would not fill up. Writes their tails to the files.
     pub fn seal_sparse(&self) -> Result<()> {
         for stream in Stream::ALL {
             let mut open = self.stream(stream).open.lock();

@@ -1,14 +1,14 @@
-//! The target fill of segments: the balance between disk space and the work of garbage collection.
+//! The target fill of segments, which balances disk space against the work of garbage collection.
 
-/// Fill of segments, in thousandths, at which writing is cheapest and uses most space.
+/// The target under full load, in thousandths: writing is cheapest and uses most space.
 const FILL_BUSY: u64 = 560;
-/// Fill when idle.
+/// The target when idle, in thousandths.
 const FILL_IDLE: u64 = 920;
 
 /// Returns the fill (live bytes per 1000 bytes of file) that garbage collection aims at. It depends
-/// on the bytes per second that users write and that the device can write, and on the space. Under
-/// load, copying competes with users; when idle, only space matters. When less than a tenth of the
-/// live bytes is free on the disk, space matters under load too.
+/// on the bytes per second that users write and that the device can write, and on the disk space.
+/// Under load, copying competes with users. When idle, only space matters. If the free space on the
+/// disk is less than a tenth of the live bytes, space matters under load too.
 pub fn fill_target(
     user_bytes_per_s: u64,
     device_bytes_per_s: u64,
@@ -17,8 +17,8 @@ pub fn fill_target(
 ) -> u64 {
     let device = u128::from(device_bytes_per_s.max(1));
     let range = u128::from(FILL_IDLE - FILL_BUSY);
-    // If users take half of the device's rate, nothing is left: each byte of theirs costs about one
-    // byte of collection.
+    // If users take half of the device's rate, no rate remains, because each byte that users write
+    // causes about one byte of collection.
     let by_load = FILL_IDLE - (u128::from(user_bytes_per_s) * 2 * range / device).min(range) as u64;
     let enough = u128::from(live_bytes / 10).max(1);
     let short = enough.saturating_sub(u128::from(disk_free_bytes));

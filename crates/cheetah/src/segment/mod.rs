@@ -1,24 +1,25 @@
 //! Segment files: the images of pages, appended and never changed.
 //!
-//! Files are `seg/<number>.seg`; numbers are never reused. There are three streams, for images that
-//! die together ([`Stream`]). Each stream appends to one segment. The bytes that are not in a file
-//! yet are the *tail* of the stream. A segment is sealed when its last bytes are in its file (T6);
-//! a segment of an earlier startup is sealed from the beginning. A sealed segment is never written.
+//! Files are `seg/<number>.seg`; numbers are never reused. There are three streams, each for images
+//! that probably die at about the same time ([`Stream`]). Each stream appends to one segment. The
+//! bytes of a stream that are not in a file yet are its *tail*. A segment is sealed once its last
+//! bytes are in its file (T6). The segments of earlier startups are sealed. A sealed segment is
+//! never written again.
 //!
 //! When a segment may be unlinked (rule C3 of docs/developers/durability.md)
 //!   An image is needed by any of: the current map, the map of an epoch being committed, the map of
 //!   the last committed epoch. (The log names no images: it contains the bytes of large values.)
 //!   Every image is installed in the current map first, so one count per segment is enough:
-//!   S1  `append` and `retain` count an image as live. `release(location, g)` ends that; g is the
-//!       first epoch whose map does not name the image: the changes of g contain its replacement or
-//!       the deletion of the page.
+//!   S1  `append` and `retain` count an image as live, and `release(location, g)` ends this. Epoch
+//!       g is the first whose map does not name the image: the changes of g contain the image's
+//!       replacement or the deletion of the page.
 //!   S2  The content of g's changes is never older than that of an earlier epoch's changes (C1; the
 //!       pool's `install`).
 //!   S3  From S1 and S2: no map of an epoch >= g names the image. Maps before the committed one are
 //!       never read again. So a sealed segment without live images is dead once the newest g of its
 //!       releases has committed, and only then is it unlinked.
-//!   S4  At a startup all counts start at zero, and nothing is unlinked until the whole map has
-//!       been retained.
+//!   S4  At a startup all counts start at zero, and no file is unlinked until all entries of the
+//!       map were retained.
 //!
 //! T1 to T7 of docs/developers/durability.md, repeated at the top of `tail`, are the rules that
 //! readers, writers and a sync rely on while the tail is written to its file.
@@ -51,7 +52,8 @@ pub use scan::Image;
 pub use segments::{Segments, Unlinked};
 pub use table::{NamedSegment, SegmentStat, Totals};
 
-/// The kind of images in a segment. Images that die together should be in one segment.
+/// The kind of images in a segment. Images that probably die at about the same time should be in
+/// one segment.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Stream {
     /// Newly written images of pages, except parts of large values.

@@ -4,12 +4,12 @@ use crate::format::location::ALIGN_BYTES;
 
 /// The unit in which most devices and the page cache read.
 const SECTOR_BYTES: u32 = 4096;
-/// Most bytes left unused so that a small image does not straddle two sectors.
+/// The limit of the gap that is left so that a small image does not straddle two sectors.
 const GAP_BYTES_MAX: u32 = 512;
 
-/// Position of an image of `image_bytes` in a segment that is used up to `end`. The position is
-/// aligned. An image that fits into one sector does not straddle two, if the gap is less than 512
-/// bytes.
+/// Returns the aligned position for an image of `image_bytes` in a segment that is used up to
+/// `end`. If an image that fits into one sector would straddle two, and the gap to the next sector
+/// is less than [`GAP_BYTES_MAX`], the image is placed at the next sector.
 pub(super) fn place(end: u32, image_bytes: u32) -> u32 {
     let aligned = end.next_multiple_of(ALIGN_BYTES);
     let room = SECTOR_BYTES - aligned % SECTOR_BYTES;

@@ -19,7 +19,7 @@ pub struct Image<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Bytes read at a time; longer than any image.
+/// The number of bytes read at a time, which is more than any image has.
 const WINDOW_BYTES: usize = 1 << 20;
 
 /// Calls `visit` for every intact image in `file`, in the order of their positions, including dead
@@ -43,7 +43,8 @@ pub(super) fn scan(
     Ok(())
 }
 
-/// Visits the images that are completely in `window`; returns how many bytes were scanned.
+/// Visits the images that are completely in `window`. Returns the number of bytes that were
+/// scanned.
 fn scan_window(
     file: &SegmentFile,
     start: u64,
@@ -65,7 +66,8 @@ fn scan_window(
                 visit(Image { pid, location, bytes })?;
                 at += length.next_multiple_of(ALIGN_BYTES as usize);
             }
-            // It may continue in the next window, if it starts late in this one.
+            // The image may continue in the next window, if it does not start at the beginning of
+            // this one.
             None if !is_last && at > 0 && length < WINDOW_BYTES => return Ok(at),
             _ => at += ALIGN_BYTES as usize,
         }

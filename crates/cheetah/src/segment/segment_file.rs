@@ -5,7 +5,7 @@
 //!       tail of its stream.
 //!   F2  A sealed file has nothing in the tail and is never written. Only such a file may be closed
 //!       and reopened.
-//! Locks     `handle`, to copy or change it; never across I/O (T7).
+//! Locks     `handle`, taken to copy or change it, and never held across I/O (T7).
 
 use super::tail::TailFile;
 use super::{Location, Stream};
@@ -21,12 +21,12 @@ use std::sync::Arc;
 pub(super) struct SegmentFile {
     pub(super) id: SegmentId,
     pub(super) path: String,
-    /// The stream whose tail has its last bytes; `None` for a file of an earlier startup.
+    /// The stream whose tail holds its last bytes, or `None` for a file of an earlier startup.
     pub(super) stream: Option<Stream>,
     written_bytes: AtomicU32,
     /// The open file, if it is open.
     handle: RwLock<Option<Arc<dyn File>>>,
-    /// Used since `take_used`.
+    /// Whether the file was used since the last `take_used`.
     used: AtomicBool,
 }
 
@@ -53,21 +53,22 @@ pub(super) fn missing(path: &str) -> Error {
     Error::corrupt(path, "the segment file is missing")
 }
 
-/// The segment with that file name.
+/// Returns the segment with this file name.
 pub(super) fn parse_name(name: &str) -> Option<SegmentId> {
     let id = SegmentId(name.strip_suffix(".seg")?.parse().ok()?);
     (path(id).strip_prefix(DIR)?.strip_prefix('/')? == name).then_some(id)
 }
 
 impl SegmentFile {
-    /// A new file, empty and open.
+    /// Creates a new, empty file, which is open.
     pub(super) fn create(durable: &Durable, id: SegmentId, stream: Stream) -> Result<Self> {
         let path = path(id);
         let file = durable.disk().create(&path).map_err(|e| Error::io("create", &path, e))?;
         Ok(Self::new(id, path, Some(stream), 0, Some(file)))
     }
 
-    /// An existing file, sealed, and its length. It is opened again when it is read.
+    /// Returns an existing file, which is sealed, and its length. The file is opened again when it
+    /// is read.
     pub(super) fn existing(durable: &Durable, id: SegmentId) -> Result<(Self, u64)> {
         let path = path(id);
         let file = durable.disk().open(&path).map_err(|e| Error::io("open", &path, e))?;
@@ -87,8 +88,9 @@ impl SegmentFile {
         Self { id, path, stream, written_bytes, handle: RwLock::new(handle), used }
     }
 
-    /// Returns the open file, and whether this call opened it; of concurrent calls, only one gets
-    /// `true`. `is_cached`: if this call opens it, reads go through the page cache.
+    /// Returns the open file, and whether this call opened it. Only one of several concurrent calls
+    /// gets `true`. If this call opens the file, `is_cached` says whether reads go through the page
+    /// cache.
     pub(super) fn opened(&self, durable: &Durable, is_cached: bool) -> Result<(Arc<dyn File>, bool)> {
         if !self.used.load(Ordering::Relaxed) {
             self.used.store(true, Ordering::Relaxed);
@@ -112,7 +114,7 @@ impl SegmentFile {
         }
     }
 
-    /// Returns whether it was used since the last call.
+    /// Returns whether the file was used since the last call.
     pub(super) fn take_used(&self) -> bool {
         self.used.swap(false, Ordering::Relaxed)
     }
@@ -129,7 +131,7 @@ impl SegmentFile {
         drop(closed);
     }
 
-    /// The open file of a segment that is being written or not synced yet.
+    /// Returns the open file of a segment that is being written or not synced yet.
     fn kept_open(&self) -> Arc<dyn File> {
         let handle = self.handle.read();
         Arc::clone(handle.as_ref().expect("I1 of handles: a file that is written or unsynced stays open"))
@@ -160,7 +162,7 @@ impl SegmentFile {
         location.end() <= self.written_bytes()
     }
 
-    /// Reads from the file. Returns Corruption if the file ends early.
+    /// Reads from the file. Fails with `Corruption` if the file ends early.
     pub(super) fn read_at(&self, file: &dyn File, offset: u64, bytes: &mut [u8]) -> Result<()> {
         file.read_at(offset, bytes).map_err(|e| match e.kind() {
             ErrorKind::UnexpectedEof => Error::corrupt(&self.path, "the file ends early"),

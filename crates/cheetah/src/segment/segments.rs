@@ -1,4 +1,4 @@
-//! The segment store: reading, syncing and removing. Appending is in `append`.
+//! The segment store: reading, syncing and removing segments. Appending is in `append`.
 //!
 //! Locks, outermost first
 //!   `syncing`               one sync, including its I/O.
@@ -24,7 +24,7 @@ use parking_lot::{Mutex, RwLock};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Arc;
 
-/// The largest tail of a stream, both halves together.
+/// The maximum size of a stream's tail, both halves together.
 const TAIL_BYTES_MAX: usize = 1 << 20;
 
 /// All segments of a database. Every method may be called from any thread.
@@ -41,10 +41,10 @@ pub struct Segments {
     handles: Handles,
     /// Whether files that are no longer written are read through the page cache.
     is_cached: bool,
-    /// One sync at a time: `take_unsynced` clears the marks before the files are synced, so a
-    /// concurrent sync would return too early.
+    /// Only one thread at a time syncs: `take_unsynced` clears the marks before the files are
+    /// synced, so a concurrent sync would return too early.
     syncing: Mutex<()>,
-    /// The whole map has been retained (S4).
+    /// Whether all entries of the map were retained (S4).
     is_map_retained: AtomicBool,
 }
 
@@ -57,9 +57,9 @@ pub struct Unlinked {
 }
 
 impl Segments {
-    /// Opens the segments of a database. Then call `retain` for every entry of the map, then
-    /// `end_startup`; until then nothing is unlinked. New segments get IDs from `next_segment` on
-    /// (from CONTROL). Reads the directory and the lengths of all files.
+    /// Opens the segments of a database. The caller must then call `retain` for every entry of the
+    /// map, and `end_startup`; until then no file is unlinked. The IDs of new segments start at
+    /// `next_segment`, which is from CONTROL. Reads the directory and the lengths of all files.
     pub fn open(
         durable: Arc<Durable>,
         config: &Config,
@@ -97,23 +97,24 @@ impl Segments {
         })
     }
 
-    /// Ends the startup: the whole map of epoch `committed` was retained. Unlinks segments that the
-    /// map does not name: a crash or an interrupted removal left them.
+    /// Ends the startup. All entries of the map of epoch `committed` must have been retained.
+    /// Unlinks segments that the map does not name, which are left over from a crash or an
+    /// interrupted removal.
     pub fn end_startup(&self, committed: Epoch) -> Result<Unlinked> {
         self.is_map_retained.store(true, Ordering::Release);
         self.durable.space().end_startup();
         self.remove_dead(committed)
     }
 
-    /// No segment has had this ID or a higher one. For CONTROL: must be read after the `sync` of
-    /// the epoch.
+    /// The ID of the next segment, for CONTROL. No segment has had this ID or a higher one. Must be
+    /// read after the `sync` of the epoch.
     pub fn next_segment(&self) -> SegmentId {
         SegmentId(self.next_segment.load(Ordering::Acquire))
     }
 
-    /// Reads an image into `bytes` and checks it against its checksum and its own address. Returns
-    /// Corruption if it is not what was written. If the image may have been released meanwhile,
-    /// that may be the reason for an error: check the map again before reporting damage.
+    /// Reads an image into `bytes` and verifies its checksum and address. Fails with `Corruption`
+    /// if it is not the image that was written. An error may also mean that the image was released
+    /// concurrently, so the caller must check the map again before reporting damage.
     pub fn read(&self, image: &ImageRef, bytes: &mut Vec<u8>) -> Result<()> {
         self.read_unchecked(image, bytes)?;
         if !image::is_intact(bytes, image.location.address(), image.location.crc) {
@@ -135,8 +136,8 @@ impl Segments {
         file.read_at(&*handle, u64::from(location.offset), bytes)
     }
 
-    /// Appends the bytes at `location` to `bytes` if the tail has them. If not, the file has them
-    /// (T1). Returns Corruption if neither has them.
+    /// Appends the bytes at `location` to `bytes` and returns true if the tail has them. Returns
+    /// false if the file has them (T1). Fails with `Corruption` if neither has them.
     fn read_tail(&self, file: &Arc<SegmentFile>, location: &Location, bytes: &mut Vec<u8>) -> Result<bool> {
         let len = location.stored_bytes as usize;
         let tail = file.stream.map(|stream| &self.stream(stream).tail);
@@ -150,10 +151,10 @@ impl Segments {
         Err(Error::corrupt(&file.path, detail))
     }
 
-    /// Reads everything from the start of image `first` to the end of image `last`, which follows
-    /// it in the same segment, with one read. `buffer` gets the device blocks that contain these
-    /// bytes. `None` if they are not all in the file yet: then read the images one by one. Nothing
-    /// is checked.
+    /// Reads the bytes from the start of image `first` to the end of image `last`, a later image in
+    /// the same segment, with one read. `buffer` receives the device blocks that contain these
+    /// bytes. Returns `None` if they are not all in the file yet; the caller must then read the
+    /// images one by one. Verifies nothing.
     pub fn read_span<'b>(
         &self,
         first: &Location,
@@ -179,12 +180,12 @@ impl Segments {
         file.ok_or_else(|| segment_file::missing(&segment_file::path(segment)))
     }
 
-    /// The open file; may close other files.
+    /// Returns the open file. May close other files.
     fn handle(&self, file: &Arc<SegmentFile>) -> Result<Arc<dyn File>> {
         let (handle, is_new) = file.opened(&self.durable, self.is_cached)?;
         if is_new {
             self.handles.add(file.clone());
-            // Removed meanwhile: its space is freed when it is closed.
+            // The file was removed concurrently. Closing it frees its space.
             if !self.files.read().contains_key(&file.id) {
                 self.handles.remove(file);
                 file.close();
@@ -193,7 +194,7 @@ impl Segments {
         Ok(handle)
     }
 
-    /// Makes every image appended before the call durable, and the names of the files.
+    /// Makes every image appended before the call durable, together with the names of the files.
     pub fn sync(&self) -> Result<()> {
         let _one = self.syncing.lock();
         for stream in Stream::ALL {
@@ -230,14 +231,14 @@ impl Segments {
         (files, names)
     }
 
-    /// Counts an entry of the map as live (S1), while the map is loaded.
+    /// Counts the image of a map entry as live (S1). Called while the map is loaded.
     pub fn retain(&self, location: &Location) {
         self.table.lock().retain(location);
     }
 
-    /// Ends the life of an image in the maps from `epoch` on: its replacement, or the deletion of
-    /// the page, is among the changes of `epoch`. For an image that was never installed any epoch
-    /// will do, such as 0.
+    /// Notes that the maps of `epoch` and later epochs do not need an image: the changes of `epoch`
+    /// contain its replacement or the deletion of the page. For an image that was never installed,
+    /// any epoch is correct, such as 0.
     ///
     /// # Panics
     /// If more bytes are released than were live: an image that a map needs could be lost.
@@ -247,7 +248,7 @@ impl Segments {
 
     /// Unlinks segments that no map needs any more (S3). `committed` is the last epoch for which
     /// `MapStore::commit` has returned. If a file cannot be removed, this does no harm, and the
-    /// next call tries again.
+    /// next call tries it again.
     pub fn remove_dead(&self, committed: Epoch) -> Result<Unlinked> {
         self.table.lock().committed(committed);
         let mut unlinked = Unlinked::default();
@@ -267,7 +268,7 @@ impl Segments {
             self.files.write().remove(&file.id);
             let row = self.table.lock().rows.remove(&file.id);
             self.handles.remove(&file);
-            // Files that are pinned free no space yet.
+            // The removal of a pinned file frees no space yet.
             if is_gone {
                 unlinked.files_count += 1;
                 unlinked.bytes += row.map_or(0, |row| row.end);
@@ -276,23 +277,22 @@ impl Segments {
         failure.map(|()| unlinked)
     }
 
-    /// The segments that the map of `committed` may name. `committed` is the last epoch whose
-    /// commit has returned, and `next_segment` is from its control block. Must be called while no
-    /// epoch commits.
+    /// Returns the segments that the map of `committed` may name. `committed` is the last epoch
+    /// whose commit has returned, and `next_segment` is from its control block. Must be called
+    /// while no epoch is being committed.
     pub fn named(&self, committed: Epoch, next_segment: SegmentId) -> Vec<NamedSegment> {
         self.table.lock().named(committed, next_segment)
     }
 
-    /// The segment that garbage collection should empty next: collecting it is worth its cost, and
-    /// the copies of its images fit on the disk.
+    /// Returns the segment that garbage collection should empty next. Its collection is worth the
+    /// cost, and the copies of its images fit on the disk.
     pub fn victim(&self) -> Option<SegmentId> {
         let space = self.durable.space();
         let room_bytes = space.is_short().then(|| space.room_above(Reserve::Last));
         self.table.lock().victim(self.segment_bytes, room_bytes)
     }
 
-    /// Returns whether more commits would free a segment or make one a victim, even if nothing else
-    /// happens.
+    /// Returns whether further commits alone would free a segment or make one a victim.
     pub fn waits_for_commit(&self) -> bool {
         self.table.lock().waits_for_commit()
     }
@@ -304,8 +304,8 @@ impl Segments {
         }
     }
 
-    /// Calls `visit` for every intact image of a segment, including dead ones, in the order of
-    /// position: for tests. Only the map says which images are live.
+    /// Calls `visit` for every intact image of a segment, including dead images, in the order of
+    /// their positions. Used by tests. Only the map says which images are live.
     pub fn iterate(&self, segment: SegmentId, visit: &mut dyn FnMut(Image<'_>) -> Result<()>) -> Result<()> {
         let found = self.table.lock().rows.get(&segment).map(|row| (row.file.clone(), row.end));
         let Some((file, end)) = found else { return Ok(()) };
@@ -341,7 +341,7 @@ impl Segments {
         self.durable.disk().free_bytes().map_err(|e| Error::io("free space", "", e))
     }
 
-    /// Most memory of all tails, unless an image is longer than a half.
+    /// The maximum memory of all tails, unless an image is longer than a half.
     pub fn tail_bytes_max(&self) -> usize {
         2 * AlignedBytes::memory_bytes(self.half_bytes) * Stream::ALL.len()
     }
@@ -351,9 +351,9 @@ impl Segments {
         self.files.read().values().map(|file| file.written_bytes()).sum()
     }
 
-    /// Returns the share of the files' garbage that corresponds to `stored_bytes` bytes of images.
-    /// Garbage is not in any page's newest image; garbage collection will free it, except for
-    /// headers and gaps.
+    /// Returns the share of the files' garbage that corresponds to `stored_bytes` bytes of live
+    /// images. Garbage is all bytes outside live images. Garbage collection will free it, except
+    /// for headers and gaps.
     pub fn free_share(&self, stored_bytes: u64) -> u64 {
         let totals = self.totals();
         let free_bytes = totals.file_bytes.saturating_sub(totals.live_bytes);
@@ -378,7 +378,7 @@ impl std::fmt::Debug for Segments {
     }
 }
 
-/// The segments in the directory, ascending. Files with other names are ignored.
+/// Returns the segments in the directory, in ascending order. Ignores files with other names.
 fn segment_ids(durable: &Durable) -> Result<Vec<SegmentId>> {
     let disk = durable.disk();
     disk.create_dir(DIR).map_err(|e| Error::io("create", DIR, e))?;

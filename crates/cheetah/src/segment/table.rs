@@ -1,4 +1,5 @@
-//! The data of every segment: lengths, live bytes, and the epoch since which it is not needed.
+//! The data of every segment: its length, its live bytes, and the epoch from which it is no longer
+//! needed.
 //!
 //! Invariants: S1 to S4 of the module `segment`.
 
@@ -8,20 +9,22 @@ use crate::base::{sound, Epoch, SegmentId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Segments are made shorter so that the live bytes are spread over at least this number of them.
-/// But a segment is not full below the second number of bytes, unless the configured size is less.
+/// Segments are made shorter so that there are at least `SEGMENTS_MIN` of them for the live bytes.
+/// But the length of a full segment is at least `FULL_BYTES_MIN`, unless the configured length is
+/// less.
 const SEGMENTS_MIN: u64 = 32;
 const FULL_BYTES_MIN: u64 = 4 << 20;
-/// Sealed segments shorter than this part of the least size of full segments are worth merging when
-/// there are many.
+/// A sealed segment is *small* if it is shorter than the minimum length of full segments divided by
+/// `SMALL_PART`. If there are many small segments, they are merged.
 const SMALL_PART: u64 = 4;
-/// If less than this part of a segment is dead, moving the live bytes is not worth it; gaps between
-/// images are about half of that part.
+/// Collecting a segment is worth it only if its garbage is more than its length divided by
+/// `GAIN_PART`. Gaps between images take about half of this amount.
 const GAIN_PART: u64 = 16;
-/// With less garbage than this, an open segment is not ended early, unless segments are small
-/// themselves.
+/// With less garbage than this, an open segment is not ended early, unless the configured segments
+/// are small.
 const SPARSE_BYTES_MIN: u64 = 256 << 10;
-/// The number of small segments that are not merged: about those of the last few startups.
+/// The number of small segments that are left unmerged: about the number that the last few startups
+/// created.
 const SMALL_COUNT_MAX: usize = 12;
 
 /// The public data of a segment.
@@ -41,7 +44,7 @@ pub struct NamedSegment {
     pub segment: SegmentId,
     /// Its file.
     pub path: String,
-    /// Bytes that are in the file; a committed map names no image after them.
+    /// The number of bytes in the file. A committed map names no image after them.
     pub bytes: u64,
     /// Whether it is sealed, and durable to its end.
     pub is_final: bool,
@@ -61,13 +64,13 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Live bytes per 1000 bytes of file, of all segments; 1000 if there are none.
+    /// Live bytes per 1000 bytes of file, over all segments, or 1000 if there are none.
     pub fn fill(&self) -> u64 {
         (self.live_bytes * 1000).checked_div(self.file_bytes).unwrap_or(1000)
     }
 
-    /// Like [`fill`](Self::fill), with gaps counted as live: garbage collection could raise it to
-    /// 1000.
+    /// Like [`fill`](Self::fill), but gaps count as live, so that garbage collection could raise
+    /// the result to 1000.
     pub fn collectable_fill(&self) -> u64 {
         let used = self.file_bytes - self.garbage_bytes;
         (used * 1000).checked_div(self.file_bytes).unwrap_or(1000)
@@ -79,23 +82,24 @@ pub(super) struct Row {
     pub(super) file: Arc<SegmentFile>,
     pub(super) end: u64,
     pub(super) live_bytes: u64,
-    /// Bytes between images, and the header: collection does not free them. Known only for segments
-    /// of this startup.
+    /// Bytes of the header and between images, which collection does not free. Known only for
+    /// segments of this startup.
     gap_bytes: u64,
     /// The newest epoch of a release (S3).
     dead_since: Epoch,
     pub(super) open: bool,
-    /// Written since the last sync.
+    /// Whether the file was written since the last sync.
     pub(super) unsynced: bool,
-    /// Its name is not durable yet.
+    /// Whether the name of the file is not durable yet.
     pub(super) unnamed: bool,
-    /// Bytes appended to all segments when this one was sealed; its age is measured from here.
+    /// The number of bytes appended to all segments when this one was sealed. Its age is measured
+    /// from this point.
     sealed_at: u64,
-    /// The number of commits from which on this segment may be a victim.
+    /// The number of commits after which this segment may be a victim.
     victim_from: u64,
-    /// Garbage collection could not empty it.
+    /// Whether garbage collection could not empty it.
     pub(super) quarantined: bool,
-    /// It may be closed: sealed and synced.
+    /// Whether the file may be closed, because it is sealed and synced.
     closable: bool,
 }
 
@@ -121,7 +125,7 @@ impl Row {
 #[derive(Default)]
 pub(super) struct Table {
     pub(super) rows: BTreeMap<SegmentId, Row>,
-    /// Bytes ever appended, from an arbitrary start.
+    /// The number of bytes appended so far, counted from an arbitrary start.
     appended_bytes: u64,
     committed: Epoch,
     commits_count: u64,
@@ -188,14 +192,14 @@ impl Table {
     pub(super) fn release(&mut self, location: &Location, epoch: Epoch) {
         let Some(row) = self.rows.get_mut(&location.segment) else { return };
         let left = row.live_bytes.checked_sub(u64::from(location.stored_bytes));
-        // A wrong count could unlink a needed file, so the engine must not go on.
+        // A wrong count could unlink a needed file, so the engine must not continue.
         row.live_bytes = left.expect("S1: an image is released once for each time it was retained");
         row.dead_since = row.dead_since.max(epoch);
     }
 
-    /// Notes that the segment is sealed. The next commit may be of an epoch that has already ended
-    /// by now. The commit after it cannot be, because checkpoints do not overlap. So the segment
-    /// may be a victim after two more commits.
+    /// Notes that the segment is sealed. The next commit may be of an epoch that has already ended.
+    /// The commit after it is of an epoch that has not ended yet, because checkpoints do not
+    /// overlap. So the segment may be a victim after two more commits.
     pub(super) fn seal(&mut self, segment: SegmentId) {
         let (sealed_at, victim_from) = (self.appended_bytes, self.commits_count + 2);
         let row = self.rows.get_mut(&segment).expect("T3: a segment in use is in the table");
@@ -204,7 +208,7 @@ impl Table {
         row.victim_from = victim_from;
     }
 
-    /// Files that were sealed and synced since the last call.
+    /// Returns the files that became sealed and synced since the last call.
     pub(super) fn take_closable(&mut self) -> Vec<Arc<SegmentFile>> {
         let rows = self.rows.values_mut().filter(|row| !row.open && !row.unsynced && !row.closable);
         rows.map(|row| {
@@ -222,7 +226,7 @@ impl Table {
         }
     }
 
-    /// Segments that no map needs (S3).
+    /// Returns the segments that no map needs (S3).
     pub(super) fn dead(&self) -> Vec<Arc<SegmentFile>> {
         let early = u64::from(!sound!(true, "segment: unlink an epoch too early"));
         let committed = Epoch(self.committed.0 + early);
@@ -240,19 +244,20 @@ impl Table {
             bytes: row.file.written_bytes(),
             is_final: row.closable,
         });
-        // No map names a segment that has nothing in its file.
+        // No map names a segment whose file is empty.
         named.filter(|named| named.bytes > 0).collect()
     }
 
     /// The length of a segment that is started now. Segments of a small database are shorter, so
-    /// that there are enough of them for garbage collection to find a mostly dead one.
+    /// that there are enough of them for garbage collection to find one that is mostly dead.
     pub(super) fn full_bytes(&self, segment_bytes: u64) -> u64 {
         let live_bytes = self.rows.values().map(|row| row.live_bytes).sum::<u64>();
         segment_bytes.min((live_bytes / SEGMENTS_MIN).max(FULL_BYTES_MIN))
     }
 
-    /// The segment whose collection gains most for its cost, if any gains anything. If space is
-    /// short, there is space for `room_bytes` copied bytes, and only the immediate gain counts.
+    /// Returns the segment whose collection gains the most for its cost, if any is worth it. If
+    /// space is short, `room_bytes` is the number of bytes that may be copied, and only the
+    /// immediate gain counts.
     pub(super) fn victim(&self, segment_bytes: u64, room_bytes: Option<u64>) -> Option<SegmentId> {
         let candidate = |row: &&Row| {
             let is_new = row.victim_from > self.commits_count;
@@ -273,24 +278,23 @@ impl Table {
         best.is_worth_it().then_some(best.file.id)
     }
 
-    /// Returns whether more commits would free a segment or make one a victim, even if nothing else
-    /// happens.
+    /// Returns whether further commits alone would free a segment or make one a victim.
     pub(super) fn waits_for_commit(&self) -> bool {
         let dead = |row: &Row| !row.open && row.live_bytes == 0;
         let later = |row: &Row| row.is_collectable() && row.victim_from > self.commits_count;
         self.rows.values().any(|row| dead(row) || later(row) && row.is_worth_it())
     }
 
-    /// Returns whether more than a quarter of an open segment is garbage, and enough to be worth
-    /// ending the segment.
+    /// Returns whether over a quarter of an open segment is garbage, and whether the garbage is
+    /// enough to end the segment early.
     pub(super) fn is_sparse(&self, segment: SegmentId, segment_bytes: u64) -> bool {
         let Some(row) = self.rows.get(&segment) else { return false };
         let garbage = row.garbage_bytes();
         garbage > row.end / 4 && garbage >= SPARSE_BYTES_MIN.min(segment_bytes / GAIN_PART)
     }
 
-    /// Cost-benefit of Rosenblum and Ousterhout 1992: the space gained, times the time it will stay
-    /// free, for the cost of reading and writing the live bytes.
+    /// The cost-benefit formula of Rosenblum and Ousterhout (1992): the space gained, times the
+    /// time that it will stay free, divided by the cost of reading and writing the live bytes.
     fn benefit(&self, row: &Row) -> f64 {
         let u = row.needed_part();
         let age = (self.appended_bytes - row.sealed_at + 1) as f64;
@@ -310,7 +314,7 @@ impl Table {
         totals
     }
 
-    /// All segments, oldest first.
+    /// Returns all segments, oldest first.
     pub(super) fn stats(&self) -> Vec<SegmentStat> {
         let stat = |row: &Row| SegmentStat {
             segment: row.file.id,

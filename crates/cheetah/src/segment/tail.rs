@@ -1,18 +1,19 @@
-//! The end of a stream that is not in its file yet: one half is filled while the full half is
-//! written.
+//! The end of a stream that is not in its file yet. The tail has two halves: one is filled while
+//! the other, the full half, is written.
 //!
 //! Invariants (T1 to T7 of docs/developers/durability.md)
-//!   T1  A byte that was appended is in its file, in the full half, or in the half being filled;
-//!       the bytes of a file are in this order.
+//!   T1  An appended byte is in its file, in the full half, or in the half being filled. The bytes
+//!       of a segment are in this order.
 //!   T2  A full half does not change until it is written. Only the thread that writes it has
-//!       another reference to it, and drops that before the half counts as written.
+//!       another reference to it, and drops the reference before the half counts as written.
 //!   T3  A half counts as written only once its bytes are in the file and the file is noted for the
-//!       next sync; from then on readers use the file.
-//!   T4  One thread at a time writes. A half whose write failed stays full; the next thread that
-//!       needs it in the file writes it again, or gets the error.
-//!   T5  A sync does, or waits for, the write of everything that was put before it.
+//!       next sync. From then on readers read these bytes from the file.
+//!   T4  One thread at a time writes. A half whose write failed stays full. The next thread that
+//!       needs its bytes in the file repeats the write, and gets the error if it fails again.
+//!   T5  A sync writes everything that was put before it, or waits until other threads have written
+//!       it.
 //!   T6  The thread that writes the last half of a segment learns that it has to seal the segment.
-//! Locks     `halves`, to copy an image in or out; never across I/O (T7).
+//! Locks     `halves`, taken to copy an image in or out, and never held across I/O (T7).
 //! `interleaving_tests.rs` compiles this file again with loom's primitives.
 
 use super::sync::{Condvar, Mutex};
@@ -20,12 +21,12 @@ use crate::base::{sound, Result};
 use cheetah_io::AlignedBytes;
 use std::sync::Arc;
 
-/// A segment file, as the tail sees it.
+/// The operations on a segment file that the tail needs.
 pub(super) trait TailFile: Clone {
     /// Returns whether both are the same file.
     fn is(&self, other: &Self) -> bool;
 
-    /// Sets how many bytes count as written: readers read these from the file.
+    /// Sets the number of bytes that count as written. Readers read these bytes from the file.
     fn set_written_bytes(&self, bytes: u32);
 }
 
@@ -33,20 +34,20 @@ pub(super) trait TailFile: Clone {
 pub(super) struct Tail<F> {
     half_bytes: usize,
     halves: Mutex<Halves<F>>,
-    /// A write has ended, successfully or not.
+    /// Notified when a write has ended, successfully or not.
     write_ended: Condvar,
 }
 
 struct Halves<F> {
     filling: Half<F>,
-    /// Empty when everything before `filling` is in the file.
+    /// Empty if everything before `filling` is in the file.
     full: Half<F>,
     is_being_written: bool,
-    /// `full` is the last half of its segment.
+    /// Whether `full` is the last half of its segment.
     is_last: bool,
-    /// The number of halves that ever became full.
+    /// The number of halves that became full so far.
     full_count: u64,
-    /// The number of halves that were ever written.
+    /// The number of halves that were written so far.
     written_count: u64,
 }
 
@@ -70,7 +71,7 @@ impl<F: TailFile> Half<F> {
         self.bytes.is_empty()
     }
 
-    /// Returns whether the image fits. An empty half takes an image of any length.
+    /// Returns whether the image fits. An image of any length fits into an empty half.
     fn has_room(&self, offset: u32, image: &[u8], half_bytes: usize) -> bool {
         self.is_empty() || (offset - self.start) as usize + image.len() <= half_bytes
     }
@@ -79,7 +80,7 @@ impl<F: TailFile> Half<F> {
         Arc::get_mut(&mut self.bytes).expect("T2: a half changes only while no thread writes it")
     }
 
-    /// Adds bytes at `offset`, at or after the end; the gap is filled with zeros.
+    /// Adds bytes at `offset`, which must be at or after the end. Fills the gap with zeros.
     fn push(&mut self, offset: u32, bytes: &[u8]) {
         assert!(offset >= self.end(), "T1: segments are appended to");
         let gap_end = (offset - self.start) as usize;
@@ -96,7 +97,7 @@ impl<F: TailFile> Half<F> {
 }
 
 impl<F: TailFile> Halves<F> {
-    /// Makes the half being filled the full half; the other half continues where it ends.
+    /// Makes the half being filled the full half. The other half continues at its end.
     fn switch(&mut self, half_bytes: usize) {
         std::mem::swap(&mut self.filling, &mut self.full);
         self.filling.bytes_mut().reserve(half_bytes);
@@ -119,29 +120,29 @@ impl<F: TailFile> Halves<F> {
 
 /// The result of putting an image.
 pub(super) enum Put<'t, F: TailFile> {
-    /// The image is in the tail. If a half became full, the caller gets its write, and does it
-    /// after releasing its locks.
+    /// The image is in the tail. If a half became full, the caller must perform its write after
+    /// releasing its locks.
     Done(Option<Write<'t, F>>),
-    /// The image is not in the tail: both halves are full. The caller repeats this failed write,
-    /// and puts the image again.
+    /// The image is not in the tail, because both halves are full. The caller must repeat this
+    /// failed write, and then put the image again.
     After(Write<'t, F>),
 }
 
 /// The result of ending a segment.
 pub(super) enum End<'t, F: TailFile> {
-    /// All of the segment is in its file.
+    /// The complete segment is in its file.
     Written,
-    /// The last half is full and not in the file yet. The thread that writes this half seals the
-    /// segment: the caller if it gets the write, otherwise the thread that is writing or that
-    /// repeats the write.
+    /// The last half is full and not in the file yet. The thread that writes it seals the segment.
+    /// This is the caller if it gets the write, and otherwise the thread that is writing the half
+    /// or that repeats its write.
     Last(Option<Write<'t, F>>),
-    /// The segment has not ended: first this write, which failed once, must be done.
+    /// The segment has not ended. The caller must first repeat this write, which failed.
     After(Write<'t, F>),
 }
 
 impl<F: TailFile> Tail<F> {
-    /// An empty tail with halves of `half_bytes` bytes each, aligned for I/O. They are allocated
-    /// when first needed, and kept.
+    /// Creates an empty tail with halves of `half_bytes` bytes each, aligned for I/O. They are
+    /// allocated when they are first needed, and then kept.
     pub(super) fn new(half_bytes: usize) -> Self {
         let halves = Halves {
             filling: Half::empty(),
@@ -167,7 +168,7 @@ impl<F: TailFile> Tail<F> {
     }
 
     /// Puts an image at `offset`, after everything that was put before. Waits for the current
-    /// write, if that half is needed.
+    /// write if the half that is being written is needed.
     pub(super) fn put(&self, offset: u32, image: &[u8]) -> Put<'_, F> {
         let mut halves = self.halves.lock();
         loop {
@@ -189,7 +190,7 @@ impl<F: TailFile> Tail<F> {
         }
     }
 
-    /// Ends the open segment. Waits like `put` does.
+    /// Ends the open segment. Waits for the current write like `put`.
     pub(super) fn end(&self) -> End<'_, F> {
         let mut halves = self.halves.lock();
         loop {
@@ -215,15 +216,15 @@ impl<F: TailFile> Tail<F> {
         }
     }
 
-    /// The number of halves that must have been written before everything put so far is in the
-    /// file.
+    /// Returns the number of halves that must have been written for everything put so far to be in
+    /// the file.
     pub(super) fn goal(&self) -> u64 {
         let halves = self.halves.lock();
         halves.full_count + u64::from(!halves.filling.is_empty())
     }
 
-    /// The next write needed to reach `goal`; `None` when everything up to `goal` is in the file.
-    /// Waits for the current write (T5).
+    /// Returns the next write needed to reach `goal`, or `None` if everything up to `goal` is in
+    /// the file. Waits for the current write (T5).
     pub(super) fn next_write(&self, goal: u64) -> Option<Write<'_, F>> {
         let mut halves = self.halves.lock();
         while halves.written_count < goal {
@@ -241,7 +242,7 @@ impl<F: TailFile> Tail<F> {
         None
     }
 
-    /// Appends the bytes at `offset` of `file` to `image`, if the tail has them; returns false if
+    /// Appends the bytes at `offset` of `file` to `image` if the tail has them. Returns false if
     /// not.
     pub(super) fn copy(&self, file: &F, offset: u32, len: usize, image: &mut Vec<u8>) -> bool {
         let halves = self.halves.lock();
@@ -270,19 +271,20 @@ impl<F: TailFile> Tail<F> {
     }
 }
 
-/// The right and the duty to write the full half. If it is dropped, the write has failed (T4).
+/// A write of the full half, which only the owner of this value may and must perform. Dropping the
+/// value means that the write failed (T4).
 #[must_use = "no other thread writes as long as this lives"]
 pub(super) struct Write<'t, F: TailFile> {
     tail: &'t Tail<F>,
     file: F,
     start: u32,
-    /// `None` when the write has ended.
+    /// `None` once the write has ended.
     bytes: Option<Arc<AlignedBytes>>,
 }
 
 impl<F: TailFile> Write<'_, F> {
-    /// Calls `write` with the file, the position in it and the bytes; `write` also notes the file
-    /// for the next sync (T3). Returns the file if its segment is to be sealed now (T6).
+    /// Calls `write` with the file, the position in it and the bytes. `write` must also note the
+    /// file for the next sync (T3). Returns the file if the caller must now seal its segment (T6).
     pub(super) fn run(mut self, write: impl FnOnce(&F, u32, &[u8]) -> Result<()>) -> Result<Option<F>> {
         if !sound!(true, "segment: count a half as written before it is") {
             let (bytes, is_last) = (self.bytes().to_vec(), self.finish(true));
@@ -304,7 +306,7 @@ impl<F: TailFile> Write<'_, F> {
 
     /// Ends the write. Returns whether the half counts as written and is the last of its segment.
     fn finish(&mut self, is_written: bool) -> bool {
-        // Before another thread fills the half again (T2).
+        // The reference must be dropped before another thread fills the half again (T2).
         self.bytes = None;
         let mut halves = self.tail.halves.lock();
         halves.is_being_written = false;

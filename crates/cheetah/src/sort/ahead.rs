@@ -1,8 +1,8 @@
-//! Sorted records that a thread merges while its caller uses the previous ones.
+//! Sorted records that a thread merges while the caller uses the previous ones.
 //!
 //! Invariants
-//!   A1  The thread has ended once this value is dropped, or has returned the end of the records or
-//!       an error.
+//!   A1  The thread ends before the drop of this value returns, and before the end of the records
+//!       or an error is returned.
 
 use super::batch::{Batch, Position};
 use super::Merge;
@@ -10,7 +10,7 @@ use crate::base::{reach, Error, Result};
 use std::sync::mpsc::{channel, sync_channel, Receiver, Sender, SyncSender};
 use std::thread::JoinHandle;
 
-/// Most batches that wait for the caller.
+/// The maximum number of batches that wait for the caller.
 const WAITING_MAX: usize = 2;
 
 /// See the module.
@@ -21,12 +21,12 @@ pub(super) struct Ahead {
     empty: Sender<Batch>,
     thread: Option<JoinHandle<Result<()>>>,
     batch: Batch,
-    /// The current record; `None` before the first.
+    /// The position of the current record, or `None` before the first record.
     position: Option<Position>,
 }
 
 impl Ahead {
-    /// Starts a thread that merges the records of `merge`, from the first one on.
+    /// Starts a thread that merges all records of `merge`.
     pub(super) fn of(merge: Merge, batch_bytes: usize) -> Result<Self> {
         reach::mark("a thread merges ahead");
         let ((sender, batches), (empty, given_back)) = (sync_channel(WAITING_MAX), channel());
@@ -37,7 +37,7 @@ impl Ahead {
         Ok(Self { batches, empty, thread, batch, position: None })
     }
 
-    /// Goes to the next record and waits for it; returns `false` at the end.
+    /// Moves to the next record, for which it may wait. Returns `false` at the end.
     pub(super) fn advance(&mut self) -> Result<bool> {
         let position = self.position.map_or(Position::default(), |position| self.batch.behind(position));
         self.position = Some(position);
@@ -62,7 +62,7 @@ impl Ahead {
     }
 
     fn end(&mut self) -> Result<()> {
-        // The thread's next send fails, which ends it.
+        // This makes the thread's next send fail, which ends the thread.
         self.batches = None;
         let Some(thread) = self.thread.take() else { return Ok(()) };
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -73,7 +73,7 @@ impl Drop for Ahead {
     fn drop(&mut self) {
         self.batches = None;
         if let Some(thread) = self.thread.take() {
-            // Its result is not needed any more.
+            // The result is no longer needed.
             let _ = thread.join();
         }
     }

@@ -1,6 +1,6 @@
-//! Records on their way from one thread to another.
+//! Batches of records that one thread passes to another.
 
-/// Records stored one after another.
+/// A batch of records, which are stored one after another.
 #[derive(Default, Debug)]
 pub(super) struct Batch {
     bytes: Vec<u8>,
@@ -23,7 +23,7 @@ pub(super) struct Position {
 }
 
 impl Batch {
-    /// Adds a record; its key and value are given in parts.
+    /// Adds a record, whose key and value are passed in parts.
     pub(super) fn push(&mut self, to: usize, key: &[&[u8]], value: &[&[u8]]) {
         let start = self.bytes.len();
         key.iter().for_each(|part| self.bytes.extend_from_slice(part));
@@ -48,7 +48,8 @@ impl Batch {
         self.bytes.len() + self.records.len() * size_of::<Lengths>()
     }
 
-    /// The destination, key and value of the record at `position`; `None` after the last record.
+    /// Returns the destination, key and value of the record at `position`, or `None` after the last
+    /// record.
     pub(super) fn record(&self, position: Position) -> Option<(usize, &[u8], &[u8])> {
         let lengths = self.records.get(position.no)?;
         let record = self.bytes.get(position.at..position.at + lengths.all as usize)?;
@@ -56,7 +57,7 @@ impl Batch {
         Some((lengths.to as usize, key, value))
     }
 
-    /// The position of the next record.
+    /// Returns the position of the record after `position`.
     pub(super) fn behind(&self, position: Position) -> Position {
         let bytes = self.records.get(position.no).map_or(0, |lengths| lengths.all as usize);
         Position { no: position.no + 1, at: position.at + bytes }

@@ -3,22 +3,22 @@
 //! Invariants
 //!   B1  Pieces and places are counted in the sorter's share before they are allocated.
 //!   B2  A record is contiguous in one piece, key first.
-//!   B3  Parts of a buffer have different records, so each may be sorted by its own thread.
+//!   B3  Parts of a buffer do not share records, so each may be sorted by a different thread.
 
 use super::memory::Share;
 use crate::base::{Error, Result};
 use std::ops::Range;
 
-/// Bytes of the key that are compared without reading the record: those after the common prefix of
-/// all keys.
+/// The number of key bytes, after the common prefix of all keys, that are compared without reading
+/// the record.
 const PREFIX_BYTES: usize = 16;
-/// The number of records whose bytes are prefetched together: they are needed in the order of their
-/// keys, and stored in the order in which they were added.
+/// The number of records whose bytes are prefetched together. Prefetching helps because records are
+/// used in the order of their keys, but stored in the order in which they were added.
 pub(super) const FETCHED_TOGETHER: usize = 64;
-/// The first places take this part of the size of a piece.
+/// The number of first places is the size of a piece in bytes divided by `FIRST_PLACES_PART`.
 const FIRST_PLACES_PART: usize = 128;
 
-/// The position of a record, and, once sorted, a part of its key.
+/// The position of a record and, after sorting, a part of its key.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     prefix: u128,
@@ -35,18 +35,19 @@ pub(super) struct Buffer {
     /// Whether its first piece is the sorter's guaranteed one (S2).
     has_certain_piece: bool,
     pieces: Vec<Vec<u8>>,
-    /// The piece that is being filled; later ones are empty.
+    /// The piece that is being filled. Later pieces are empty.
     filling: usize,
     places: Vec<Place>,
 }
 
 impl Buffer {
-    /// An empty buffer; the first one of a sorter.
+    /// Creates an empty buffer, the first buffer of a sorter.
     pub(super) fn new(piece_bytes: usize) -> Self {
         Self { piece_bytes, has_certain_piece: true, pieces: Vec::new(), filling: 0, places: Vec::new() }
     }
 
-    /// Moves half of the memory of an empty buffer to a new one; `None` if there is too little.
+    /// Moves half of the memory of an empty buffer to a new buffer. Returns `None` if there is too
+    /// little memory.
     pub(super) fn split(&mut self) -> Option<Self> {
         debug_assert!(self.is_empty(), "only an empty buffer is split");
         if self.pieces.len() < 2 {
@@ -63,8 +64,8 @@ impl Buffer {
         self.places.is_empty()
     }
 
-    /// Adds a record; its key and value are given in parts. Returns `false` if there is no space,
-    /// neither here nor in the share; an empty buffer always has space.
+    /// Adds a record, whose key and value are passed in parts. Returns `false` if there is no space
+    /// in the buffer or in the share. An empty buffer always has space.
     pub(super) fn push(&mut self, share: &mut Share, key: &[&[u8]], value: &[&[u8]]) -> bool {
         let bytes_of = |parts: &[&[u8]]| parts.iter().map(|part| part.len()).sum::<usize>();
         let (key_len, value_len) = (bytes_of(key), bytes_of(value));
@@ -92,7 +93,7 @@ impl Buffer {
         true
     }
 
-    /// Makes sure that the piece that is being filled has space for `bytes` bytes.
+    /// Makes sure that the current piece has space for `bytes` bytes.
     fn has_room(&mut self, share: &mut Share, bytes: usize) -> bool {
         let fits = |piece: &Vec<u8>| piece.capacity() - piece.len() >= bytes;
         while let Some(piece) = self.pieces.get(self.filling) {
@@ -106,7 +107,7 @@ impl Buffer {
         }
         let is_first = self.has_certain_piece && self.pieces.is_empty() && bytes <= self.piece_bytes;
         let more = bytes.max(self.piece_bytes);
-        // The first piece always belongs to the sorter (S2).
+        // The first piece is guaranteed to the sorter (S2).
         let is_too_large = !self.is_empty() && share.is_too_large();
         if !is_first && (is_too_large || !self.take(share, more)) {
             return false;
@@ -126,7 +127,7 @@ impl Buffer {
         self.is_empty()
     }
 
-    /// The records in at most `count` parts (B3).
+    /// Returns the records in at most `count` parts (B3).
     pub(super) fn parts(&mut self, count: usize) -> impl Iterator<Item = Part<'_>> {
         let Self { pieces, places, .. } = self;
         let pieces = &*pieces;
@@ -134,13 +135,14 @@ impl Buffer {
         places.chunks_mut(each).map(move |places| Part { pieces, places })
     }
 
-    /// All records in one part.
+    /// Returns all records as one part.
     pub(super) fn whole(&mut self) -> Part<'_> {
         Part { pieces: &self.pieces, places: &mut self.places }
     }
 
-    /// Sorts each of at most `parts` parts by key, each on a thread that ends before this returns.
-    /// Returns the indexes of each part's records. Returns `Io` if a thread cannot be started.
+    /// Divides the records into at most `parts` parts, and sorts each part by key on its own
+    /// thread. The threads end before this function returns. Returns the indexes of each part's
+    /// records. Fails with `Io` if a thread cannot be started.
     pub(super) fn sort(&mut self, parts: usize) -> Result<Vec<Range<usize>>> {
         let common = common_bytes(&self.pieces, &self.places);
         let (mut sorted, mut count) = (Vec::new(), 0);
@@ -168,8 +170,8 @@ impl Buffer {
         one.prefix < other.prefix || (one.prefix == other.prefix && key(one) < key(other))
     }
 
-    /// Prefetches the bytes of the next records, from `no` on: otherwise the processor would wait
-    /// for each record separately.
+    /// Prefetches the bytes of the records from `no` on. Without this the processor would wait for
+    /// each record separately.
     pub(super) fn fetch(&self, no: usize) {
         fetch(&self.pieces, &self.places, no);
     }
@@ -179,12 +181,13 @@ impl Buffer {
         self.places.get(no).map_or((&[], &[]), |place| record_of(&self.pieces, place))
     }
 
-    /// Takes over the guaranteed piece if `gone`, another buffer of the same sorter, had it.
+    /// Takes over the guaranteed piece if `gone`, the other buffer of the same sorter, had it.
     pub(super) fn replace(&mut self, gone: Self) {
         self.has_certain_piece |= gone.has_certain_piece;
     }
 
-    /// The bytes of memory that it has. The guaranteed piece counts even before it is allocated.
+    /// The bytes of memory that the buffer has. The guaranteed piece counts even before it is
+    /// allocated.
     pub(super) fn bytes(&self) -> usize {
         let certain = if self.has_certain_piece && self.pieces.is_empty() { self.piece_bytes } else { 0 };
         let places_bytes = self.places.capacity() * size_of::<Place>();
@@ -205,7 +208,7 @@ impl Buffer {
     }
 }
 
-/// Some records of a buffer.
+/// A part of the records of a buffer.
 #[derive(Debug)]
 pub(super) struct Part<'b> {
     pieces: &'b [Vec<u8>],

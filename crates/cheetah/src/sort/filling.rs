@@ -1,12 +1,13 @@
-//! Sorters that a thread fills while its caller produces the next records.
+//! Sorters that a thread fills while the caller produces the next records.
 //!
 //! Invariants
 //!   F1  Each sorter gets its records in the order in which they were pushed.
-//!   F2  Once this value is dropped, for whatever reason, the thread has ended.
-//!   F3  Few records need no thread: it starts once there are enough. It ends when memory is full:
-//!       from then on sorters have threads of their own that write.
+//!   F2  The thread ends before the drop of this value returns.
+//!   F3  The thread starts only once there are enough records. It ends when the memory is full,
+//!       because from then on sorters have their own threads that write.
 //! Blocking  [`Filling::push`] waits while two batches are queued.
-//! Errors    Those of the sorters, returned by a later call; nothing may be pushed after an error.
+//! Errors    The errors of the sorters, which a later call returns. After an error no record may be
+//!           pushed.
 
 use super::batch::{Batch, Position};
 use super::Sorter;
@@ -16,9 +17,9 @@ use std::sync::mpsc::{channel, sync_channel, Receiver, Sender, SyncSender};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// Most batches that wait for the thread.
+/// The maximum number of batches that wait for the thread.
 const WAITING_MAX: usize = 2;
-/// The bytes of records at which a thread takes over.
+/// The number of bytes of records after which the thread starts.
 const THREAD_BYTES: usize = 1 << 20;
 
 const AFTER_ERROR: &str = "nothing is pushed after an error";
@@ -28,7 +29,7 @@ const AFTER_ERROR: &str = "nothing is pushed after an error";
 pub struct Filling {
     batch: Batch,
     batch_bytes: usize,
-    /// Bytes left until a thread starts.
+    /// The number of bytes until the thread starts.
     bytes_left: usize,
     filler: Filler,
 }
@@ -47,14 +48,14 @@ enum Filler {
 #[derive(Debug)]
 struct Thread {
     sender: Option<SyncSender<Batch>>,
-    /// Batches that the thread has used.
+    /// Used batches that the thread returns.
     empty: Receiver<Batch>,
     has_spilled: Arc<AtomicBool>,
     handle: Option<JoinHandle<Result<Vec<Sorter>>>>,
 }
 
 impl Filling {
-    /// Fills `sorters`.
+    /// Creates a filling of `sorters`.
     pub fn new(sorters: Vec<Sorter>) -> Self {
         let batch_bytes = sorters.first().map_or(1, Sorter::batch_bytes);
         let filler = if statement_threads() > 1 { Filler::First(sorters) } else { Filler::Own(sorters) };
@@ -67,7 +68,7 @@ impl Filling {
         self
     }
 
-    /// Adds a record to the sorter with index `no`, which must exist. Key and value are given in
+    /// Adds a record to the sorter with index `no`, which must exist. Key and value are passed in
     /// parts.
     pub fn push(&mut self, no: usize, key: &[&[u8]], value: &[&[u8]]) -> Result<()> {
         if let Filler::Own(sorters) = &mut self.filler {
@@ -146,7 +147,7 @@ impl Drop for Thread {
     fn drop(&mut self) {
         self.sender = None;
         if let Some(handle) = self.handle.take() {
-            // Its result is not needed any more.
+            // The result is no longer needed.
             let _ = handle.join();
         }
     }
@@ -164,7 +165,7 @@ fn fill_all(
             has_spilled.store(true, Relaxed);
         }
         batch.clear();
-        // This fails if the caller has dropped its end.
+        // This fails if the caller has dropped its end of the channel.
         let _ = empty.send(batch);
     }
     Ok(sorters)

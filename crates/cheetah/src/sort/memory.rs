@@ -1,30 +1,30 @@
 //! The memory that all sorters share.
 //!
 //! Invariants
-//!   S1  All sorters together stay within the limit, except for the unavoidable minimum: for each
-//!       sorter, a record longer than a piece and the places of the first records; and, once a
-//!       statement has a MiB of records, eight pieces of records in transit for each pair of its
-//!       threads.
+//!   S1  All sorters together stay within the limit, except for an unavoidable minimum. For each
+//!       sorter the minimum is one record longer than a piece, and the places of the first records.
+//!       Once a statement has a MiB of records, eight pieces of records in transit between each
+//!       pair of its threads are added.
 //!   S2  Each sorter has one guaranteed piece from its creation; a quarter of the limit is reserved
-//!       for these pieces. The rest is taken in the order of requests, up to an even share each. A
-//!       sorter that has more, because there were fewer sorters when it took the memory, frees the
-//!       excess when it has written a run.
-//!   S5  All sorters together have at most as many writing threads as one statement may use. Such a
-//!       thread writes while its sorter takes more records.
+//!       for these pieces. The rest is distributed in the order of requests, up to an even share
+//!       for each sorter. A sorter that has more, because there were fewer sorters when it took the
+//!       memory, frees the excess after it has written a run.
+//!   S5  All sorters together have at most as many writing threads as one statement may use. A
+//!       writing thread writes a run while its sorter takes more records.
 
 use crate::base::statement_threads;
 use crate::memory::{MemoryBudget, MemoryUse};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// Largest piece.
+/// The maximum size of a piece.
 const PIECE_BYTES_MAX: usize = 64 << 10;
-/// A piece is this part of the memory, if that is less.
+/// The size of a piece is the limit divided by `PIECE_PART`, if that is less than the maximum.
 const PIECE_PART: usize = 64;
-/// The part of the memory that is reserved for guaranteed pieces.
+/// The limit divided by `CERTAIN_PART` is reserved for guaranteed pieces.
 const CERTAIN_PART: usize = 4;
-/// Most sorters at a time. Each may have a file open; together with segment files they must stay
-/// below the usual limit of 1024.
+/// The maximum number of sorters. Each may have a file open, and together with segment files they
+/// must stay below the usual limit of 1024 open files.
 const SORTERS_MAX: usize = 256;
 
 /// See the module.
@@ -33,7 +33,7 @@ pub struct SortMemory {
     limit: usize,
     budget: Arc<MemoryBudget>,
     state: Mutex<State>,
-    /// The most memory ever in use.
+    /// The maximum memory that was in use so far.
     #[cfg(test)]
     pub(super) peak_bytes: std::sync::atomic::AtomicUsize,
 }
@@ -43,18 +43,18 @@ struct State {
     /// Bytes taken in addition to the guaranteed pieces.
     taken: usize,
     sorters: usize,
-    /// Threads that write runs while their sorters take more records.
+    /// The number of threads that write runs while their sorters take more records.
     writers: usize,
 }
 
 impl SortMemory {
-    /// The share of `budget` that is for sorting.
+    /// Creates the memory for sorting, with its share of `budget`.
     pub fn new(budget: Arc<MemoryBudget>) -> Arc<Self> {
         let limit = budget.shares().sort_bytes_max();
         Self::with_limit(budget, limit)
     }
 
-    /// `limit` bytes of `budget`.
+    /// Creates the memory for sorting, with `limit` bytes of `budget`.
     pub(super) fn with_limit(budget: Arc<MemoryBudget>, limit: usize) -> Arc<Self> {
         let state = Mutex::default();
         Arc::new(Self {
@@ -76,12 +76,12 @@ impl SortMemory {
         self.budget.subtract(MemoryUse::Sort, bytes);
     }
 
-    /// Bytes for all sorters together.
+    /// The maximum bytes for all sorters together.
     pub fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Bytes that are taken and freed at a time.
+    /// The size of a piece, in bytes.
     pub(super) fn piece_bytes(&self) -> usize {
         (self.limit / PIECE_PART).clamp(1, PIECE_BYTES_MAX)
     }
@@ -91,13 +91,13 @@ impl SortMemory {
         self.limit - self.limit / CERTAIN_PART
     }
 
-    /// Shares for `count` sorters; `None` if there are too many sorters already.
+    /// Returns shares for `count` sorters, or `None` if there would be too many sorters.
     pub fn join(self: &Arc<Self>, count: usize) -> Option<Vec<Share>> {
         self.join_within(count, 1)
     }
 
-    /// Like [`join`](Self::join), for callers that can do without: leaves half of all sorters to
-    /// others.
+    /// Like [`join`](Self::join), for callers that need not sort: leaves half of the sorters to
+    /// other callers.
     pub fn join_leaving_half(self: &Arc<Self>, count: usize) -> Option<Vec<Share>> {
         self.join_within(count, 2)
     }
@@ -115,7 +115,7 @@ impl SortMemory {
     }
 }
 
-/// The memory of one sorter; freed on drop.
+/// The memory of one sorter, which is freed on drop.
 #[derive(Debug)]
 pub struct Share {
     memory: Arc<SortMemory>,
@@ -123,12 +123,12 @@ pub struct Share {
 }
 
 impl Share {
-    /// Bytes that it has.
+    /// The bytes that the sorter has.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Bytes that are taken and freed at a time.
+    /// The size of a piece, in bytes.
     pub fn piece_bytes(&self) -> usize {
         self.memory.piece_bytes()
     }
@@ -146,8 +146,8 @@ impl Share {
         true
     }
 
-    /// The right to have a thread write a run in parallel; `None` if there are as many such threads
-    /// as allowed.
+    /// Returns the permission to write a run on another thread, or `None` if the maximum number of
+    /// such threads is reached.
     pub(super) fn writer(&self) -> Option<Writer> {
         let mut state = self.memory.state.lock();
         if state.writers >= statement_threads() {
@@ -168,13 +168,14 @@ impl Share {
         self.memory.add(bytes);
     }
 
-    /// Returns whether it exceeds its even share, because other sorters were created since.
+    /// Returns whether the sorter has more than its even share, because other sorters were created
+    /// later.
     pub(super) fn is_too_large(&self) -> bool {
         let sorters = self.memory.state.lock().sorters;
         self.bytes - self.piece_bytes() > self.memory.more_limit() / sorters.max(1)
     }
 
-    /// Frees what exceeds `bytes`, except the guaranteed piece.
+    /// Frees the memory beyond `bytes`, but keeps the guaranteed piece.
     pub fn shrink_to(&mut self, bytes: usize) {
         let less = self.bytes.saturating_sub(bytes.max(self.piece_bytes()));
         self.bytes -= less;

@@ -1,4 +1,5 @@
-//! Records in the order of their keys: from memory, from several runs, or merged by a thread.
+//! Returns records in the order of their keys: from memory, from several runs, or merged by a
+//! thread.
 
 use super::ahead::Ahead;
 use super::buffer::{Buffer, FETCHED_TOGETHER};
@@ -26,13 +27,13 @@ impl std::fmt::Debug for Merge {
 struct InMemory {
     buffer: Buffer,
     parts: Vec<Sorted>,
-    /// The part whose next record is the current one.
+    /// The index of the part whose next record is the current record.
     current: Option<usize>,
     _share: Share,
 }
 
-/// The indexes of the records of a part that remain, in the order of their keys, and the index of
-/// the part's first record.
+/// A sorted part of the buffer. `left` are the indexes of the remaining records, in the order of
+/// their keys, and `start` is the index of the part's first record.
 struct Sorted {
     start: usize,
     left: Range<usize>,
@@ -74,7 +75,7 @@ impl InMemory {
     }
 }
 
-/// Runs that are read together. `heap` is a binary heap of the indexes of unfinished runs, with the
+/// Runs that are being merged. `heap` is a binary heap of the indexes of unfinished runs, with the
 /// smallest key first.
 pub(super) struct Runs {
     readers: Vec<RunReader>,
@@ -84,7 +85,7 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    /// Starts to read these runs.
+    /// Starts reading these runs.
     pub(super) fn of(runs: &[Run], share: Option<Share>) -> Result<Self> {
         let mut readers: Vec<_> = runs.iter().map(Run::reader).collect();
         let mut heap = Vec::with_capacity(readers.len());
@@ -98,7 +99,7 @@ impl Runs {
         Ok(runs)
     }
 
-    /// Goes to the next record; returns `false` at the end.
+    /// Moves to the next record. Returns `false` at the end.
     pub(super) fn advance(&mut self) -> Result<bool> {
         if std::mem::replace(&mut self.is_on_record, true) {
             if let Some(reader) = self.heap.first().and_then(|&no| self.readers.get_mut(no)) {
@@ -141,7 +142,7 @@ impl Runs {
 }
 
 impl Merge {
-    /// Sorts the records in memory, in at most `parts` parts, each on a thread.
+    /// Sorts the records in memory, in at most `parts` parts, each on its own thread.
     pub(super) fn of_memory(mut buffer: Buffer, parts: usize, share: Share) -> Result<Self> {
         let sorted = |records: Range<usize>| Sorted { start: records.start, left: records };
         let parts = buffer.sort(parts)?.into_iter().map(sorted).collect();
@@ -152,12 +153,13 @@ impl Merge {
         Self(Source::Runs(runs))
     }
 
-    /// The same records, merged by a thread.
+    /// Returns the same records, but a thread merges them.
     pub(super) fn ahead(self, batch_bytes: usize) -> Result<Self> {
         Ok(Self(Source::Ahead(Ahead::of(self, batch_bytes)?)))
     }
 
-    /// Goes to the next record, initially to the first; returns `false` at the end. May do I/O.
+    /// Moves to the next record, at first to the first record. Returns `false` at the end. May do
+    /// I/O.
     pub fn advance(&mut self) -> Result<bool> {
         match &mut self.0 {
             Source::Memory(memory) => Ok(memory.advance()),

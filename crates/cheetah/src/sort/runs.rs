@@ -1,4 +1,4 @@
-//! Sorted runs in files: blocks of records, compressed, each with a checksum.
+//! Sorted runs in files. A run consists of compressed blocks of records, each with a checksum.
 //!
 //! ```text
 //! block:   0 4 bytes of the records  4 4 bytes stored  8 4 crc32c of the stored bytes
@@ -9,12 +9,12 @@
 //! ```
 //!
 //! Invariants
-//!   R1  A file is unlinked once it has been created: it disappears when it is closed. Files that a
-//!       crash restores are removed at the next startup.
-//!   R2  No file is synced: its contents are of use only to the process that wrote it.
-//!   R3  In an encrypted database a file is encrypted with a key of its own, of random bytes, which
-//!       exists only in memory. Each block, even after a failed write, has a new number as its
-//!       nonce (E3).
+//!   R1  A file is unlinked directly after its creation, so it disappears when it is closed. If a
+//!       crash undoes the unlinking, the next startup removes the file.
+//!   R2  No file is synced, because only the process that wrote it uses its content.
+//!   R3  In an encrypted database each file is encrypted with its own random key, which exists only
+//!       in memory. The nonce of a block is its number. A number is never used twice, not even
+//!       after a failed write (E3).
 
 use crate::base::{sound, Error, Result};
 use crate::durable::Durable;
@@ -34,10 +34,10 @@ const DIRECTORY: &str = "tmp";
 const HEAD_BYTES: usize = 20;
 /// The position of a block's number.
 const NUMBER_AT: usize = 12;
-/// The name of the files in errors: they have no paths.
+/// The name for the files in errors, because they have no paths.
 const PLACE: &str = "a file of sorted runs";
 
-/// Asks whether this many more bytes may be written.
+/// A function that fails if the given number of bytes may not be written.
 type Space = Box<dyn Fn(usize) -> Result<()> + Send + Sync>;
 
 /// Creates files for runs.
@@ -55,8 +55,8 @@ impl std::fmt::Debug for TempFiles {
 }
 
 impl TempFiles {
-    /// Removes the files that an earlier process left. `space` is called before bytes are written,
-    /// and may refuse them.
+    /// Removes files that are left over from an earlier process. `space` is called with the number
+    /// of bytes before each write. If it fails, they are not written.
     pub fn open(
         durable: Arc<Durable>,
         keys: Arc<Keys>,
@@ -73,7 +73,7 @@ impl TempFiles {
         Ok(Arc::new(Self { durable, keys, space: Box::new(space), next: AtomicU64::new(1) }))
     }
 
-    /// A new file without a name (R1).
+    /// Creates a file without a name (R1).
     fn create(&self) -> Result<Arc<dyn File>> {
         let disk = self.durable.disk();
         disk.create_dir(DIRECTORY).map_err(|error| Error::io("create", DIRECTORY, error))?;
@@ -83,7 +83,7 @@ impl TempFiles {
         Ok(file)
     }
 
-    /// The key stream that encrypts a new file.
+    /// Creates the key stream that encrypts a new file.
     fn stream(&self) -> Result<Option<Arc<KeyStream>>> {
         if self.keys.system().is_none() {
             return Ok(None);
@@ -110,7 +110,7 @@ impl std::fmt::Debug for Run {
 }
 
 impl Run {
-    /// Starts to read it.
+    /// Starts reading the run.
     pub(super) fn reader(&self) -> RunReader {
         RunReader::new(Arc::clone(&self.file), self.stream.clone(), self.bytes.clone())
     }
@@ -144,8 +144,8 @@ impl RunFile {
         Ok(Self { files, file, start: 0, end: 0, stream, next_block: 0, block_bytes, block, packed })
     }
 
-    /// Returns whether another run may be written to it: not if it is unencrypted and there is a
-    /// key by now (E3).
+    /// Returns whether another run may be written to the file. If there is a key now, no run may be
+    /// added to an unencrypted file (E3).
     pub(super) fn may_go_on(&self) -> bool {
         let is_left = self.is_plain() && self.files.keys.system().is_some();
         !sound!(is_left, "encryption: go on with a plain file of runs")
@@ -156,7 +156,7 @@ impl RunFile {
         self.stream.is_none()
     }
 
-    /// Bytes of all runs.
+    /// The bytes of all runs in the file.
     pub(super) fn bytes(&self) -> u64 {
         self.end
     }
@@ -239,7 +239,7 @@ impl RunReader {
         self.block.get(self.value.clone()).unwrap_or_default()
     }
 
-    /// Goes to the next record; returns `false` at the end.
+    /// Moves to the next record. Returns `false` at the end.
     pub(super) fn advance(&mut self) -> Result<bool> {
         if self.next == self.block.len() {
             if self.left.is_empty() {

@@ -1,12 +1,12 @@
 //! Takes records in any order and returns them in the order of their keys.
 //!
 //! Invariants
-//!   S3  Runs are written with the buffer's records, and merged with blocks that fit into the same
-//!       share; in several passes if there are too many runs for that.
-//!   S4  The first time, a large buffer is written as several runs, each in a file of its own, by
-//!       as many threads; they end before the call does. From then on there are two buffers with
+//!   S3  Runs are merged with blocks that fit into the sorter's share of memory. If there are too
+//!       many runs for that, they are merged in several passes.
+//!   S4  The first time, a large buffer is written as several runs, each by its own thread to its
+//!       own file. These threads end before the call returns. After that there are two buffers with
 //!       half of the memory each: a thread writes one while the other is filled.
-//! Errors    `DiskFull` and `Io` of the files; after an error the sorter can no longer be used.
+//! Errors    `DiskFull` and `Io` from the files. After an error the sorter can no longer be used.
 
 use super::buffer::{Buffer, Part};
 use super::memory::Share;
@@ -17,14 +17,15 @@ use crate::base::{reach, statement_threads, Error, Result};
 use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 
-/// A block of a run takes this part of a piece.
+/// The size of a block is that of a piece divided by `BLOCK_PART`.
 const BLOCK_PART: usize = 4;
-/// The memory of a run's reader, in blocks: one compressed, and one decompressed.
+/// The number of blocks that a run's reader keeps in memory: a compressed one and a decompressed
+/// one.
 const BLOCKS_PER_RUN: usize = 2;
-/// Size of a batch of records in pieces: with smaller batches, threads spend more time on
+/// The size of a batch of records, in pieces. With smaller batches, threads spend more time on
 /// synchronization.
 const BATCH_PIECES: usize = 2;
-/// Memory of a buffer for each thread that writes it.
+/// A buffer is written by one thread for each `THREAD_BYTES` bytes of it.
 const THREAD_BYTES: usize = 4 << 20;
 
 /// See the module.
@@ -34,9 +35,9 @@ pub struct Sorter {
     share: Share,
     buffer: Buffer,
     other: Other,
-    /// One file for each thread that has written so far, except the one being written.
+    /// The files that runs may be appended to, except the one that is being written.
     written: Vec<RunFile>,
-    /// Bytes of files to which nothing more is written.
+    /// The bytes of files to which no more runs are written.
     left_bytes: u64,
     runs: Vec<Run>,
     block_bytes: usize,
@@ -52,7 +53,7 @@ enum Other {
 }
 
 impl Sorter {
-    /// A sorter without records, with its share of memory.
+    /// Creates a sorter without records, with a share of the memory.
     pub fn new(files: &Arc<TempFiles>, share: Share) -> Self {
         let block_bytes = (share.piece_bytes() / BLOCK_PART).max(1);
         let (files, buffer) = (Arc::clone(files), Buffer::new(share.piece_bytes()));
@@ -61,12 +62,12 @@ impl Sorter {
         Self { files, share, buffer, other, written, left_bytes, runs, block_bytes, thread_bytes }
     }
 
-    /// The same, without threads of its own.
+    /// Makes the sorter start no threads.
     pub fn alone(self) -> Self {
         Self { thread_bytes: usize::MAX, ..self }
     }
 
-    /// Adds a record; its key and value are given in parts. May write a run.
+    /// Adds a record, whose key and value are passed in parts. May write a run.
     pub fn push(&mut self, key: &[&[u8]], value: &[&[u8]]) -> Result<()> {
         if !self.buffer.push(&mut self.share, key, value) {
             self.spill()?;
@@ -76,7 +77,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// Bytes written to disk so far, except those of the run being written.
+    /// The bytes written to disk so far, without the run that is being written.
     pub fn spilled_bytes(&self) -> u64 {
         let before = match &self.other {
             Other::Full(writing) => writing.bytes_before(),
@@ -85,7 +86,7 @@ impl Sorter {
         before + self.left_bytes + self.written.iter().map(RunFile::bytes).sum::<u64>()
     }
 
-    /// Bytes of all records so far, in memory (including free space there) and on disk.
+    /// The bytes of all records so far, on disk and in memory, including free space in memory.
     pub fn bytes(&self) -> u64 {
         self.spilled_bytes() + self.share.bytes() as u64
     }
@@ -106,7 +107,7 @@ impl Sorter {
         !matches!(self.other, Other::None)
     }
 
-    /// Makes space: on return, the records in the buffer have been written, or are being written.
+    /// Makes space in the buffer. On return, its records were written, or a thread is writing them.
     fn spill(&mut self) -> Result<()> {
         reach::mark("sorter spilled");
         self.take_back()?;
@@ -132,8 +133,8 @@ impl Sorter {
         }
     }
 
-    /// Stops writing to files that were started before anything was encrypted. Their runs keep
-    /// them.
+    /// Stops writing to unencrypted files if the database is encrypted now. Their runs keep these
+    /// files open.
     fn leave_plain_files(&mut self) {
         let (go_on, left): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.written).into_iter().partition(RunFile::may_go_on);
@@ -141,7 +142,7 @@ impl Sorter {
         self.written = go_on;
     }
 
-    /// Waits for the buffer that is being written; it is empty then.
+    /// Waits until the other buffer was written, and empties it.
     fn take_back(&mut self) -> Result<()> {
         let writing = match std::mem::replace(&mut self.other, Other::None) {
             Other::Full(writing) => writing,
@@ -159,8 +160,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// Frees excess memory after something was written; not while the other buffer is still being
-    /// written.
+    /// Frees excess memory after a write, unless the other buffer is still being written.
     fn give_back(&mut self) {
         let other = match std::mem::replace(&mut self.other, Other::None) {
             Other::None => 0,
@@ -181,12 +181,12 @@ impl Sorter {
         self.share.shrink_to(self.buffer.bytes() + other);
     }
 
-    /// The number of threads that the size of the buffer is worth.
+    /// The number of threads to use for a buffer of the current size.
     fn threads(&self) -> usize {
         (self.buffer.bytes() / self.thread_bytes).clamp(1, statement_threads())
     }
 
-    /// Writes the records in the buffer as a run, or as several (S4).
+    /// Writes the records in the buffer as one or several runs (S4).
     fn write_now(&mut self) -> Result<()> {
         let count = self.threads();
         while self.written.len() < count {
@@ -204,19 +204,19 @@ impl Sorter {
         RunFile::create(&self.files, self.block_bytes)
     }
 
-    /// Like [`finish`](Self::finish), but a thread merges records while the caller uses the
-    /// previous ones.
+    /// Like [`finish`](Self::finish), but a thread merges the next records while the caller uses
+    /// the previous ones.
     pub fn finish_ahead(self) -> Result<Merge> {
         let batch_bytes = self.batch_bytes();
         self.finish()?.ahead(batch_bytes)
     }
 
-    /// Bytes of a batch of records on their way between two threads.
+    /// The size of a batch of records that one thread passes to another.
     pub(super) fn batch_bytes(&self) -> usize {
         self.share.piece_bytes() * BATCH_PIECES
     }
 
-    /// All records in the order of their keys. May write and read.
+    /// Returns all records in the order of their keys. May write and read files.
     pub fn finish(mut self) -> Result<Merge> {
         if self.runs.is_empty() {
             let threads = self.threads();
@@ -238,8 +238,8 @@ impl Sorter {
     }
 }
 
-/// Sorts each part and writes it as a run to its file; all parts but one on threads that end before
-/// this returns.
+/// Sorts each part and writes it as a run to its file. Each part except one is processed on another
+/// thread. These threads end before this function returns.
 fn write_runs(mut parts: Vec<(Part<'_>, &mut RunFile)>) -> Result<Vec<Run>> {
     let Some(own) = parts.pop() else { return Ok(Vec::new()) };
     std::thread::scope(|scope| {
@@ -253,13 +253,13 @@ fn write_runs(mut parts: Vec<(Part<'_>, &mut RunFile)>) -> Result<Vec<Run>> {
         let join = |other: Result<ScopedJoinHandle<'_, Result<Run>>>| {
             other?.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
-        // All threads are joined, whatever the first error is.
+        // All threads must be joined, even after an error.
         let runs = others.into_iter().map(join).chain([own]).collect::<Vec<_>>();
         runs.into_iter().collect()
     })
 }
 
-/// Merges each group of `runs_max` runs into one, in a new file.
+/// Merges each group of `runs_max` runs into one run, in a new file.
 fn merge_some(files: &Arc<TempFiles>, from: &[Run], runs_max: usize, block_bytes: usize) -> Result<Vec<Run>> {
     let mut file = RunFile::create(files, block_bytes)?;
     let mut merged = Vec::new();

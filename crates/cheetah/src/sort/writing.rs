@@ -1,7 +1,7 @@
-//! A full buffer that a thread sorts and writes as a run while its sorter fills another one.
+//! A full buffer that a thread sorts and writes as a run while the sorter fills another buffer.
 //!
 //! Invariants
-//!   W1  Once this value is dropped, for whatever reason, the thread has ended.
+//!   W1  The thread ends before the drop of this value returns.
 
 use super::buffer::{Buffer, Part};
 use super::memory::Writer;
@@ -24,7 +24,7 @@ struct Written {
 }
 
 impl Writing {
-    /// Starts to write the records of `buffer` to `file`.
+    /// Starts writing the records of `buffer` to `file`.
     pub(super) fn begin(mut buffer: Buffer, mut file: RunFile, writer: Writer) -> Result<Self> {
         let bytes_before = file.bytes();
         let thread = std::thread::Builder::new().name("cheetah-sort".into()).spawn(move || {
@@ -41,7 +41,7 @@ impl Writing {
         self.bytes_before
     }
 
-    /// Waits for the end of the run.
+    /// Waits until the run was written.
     pub(super) fn end(mut self) -> Result<(Buffer, RunFile, Run)> {
         let thread = self.thread.take().expect("it is taken once");
         let Written { buffer, file, run } =
@@ -60,7 +60,7 @@ pub(super) fn write_run(mut part: Part<'_>, file: &mut RunFile) -> Result<Run> {
 impl Drop for Writing {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
-            // Its result is not needed any more.
+            // The result is no longer needed.
             let _ = thread.join();
         }
     }

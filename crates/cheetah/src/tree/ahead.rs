@@ -1,12 +1,12 @@
 //! Predicts the leaves that a cursor will visit, so that the pool reads them ahead.
 //!
 //! A cursor that has crossed a few leaves in one direction will probably cross more. The inner
-//! pages above the leaves have their page IDs. The cursor requests a few of them at first and more
-//! each time, up to the pool's window.
+//! pages above the leaves name them. The cursor requests a few leaves at first and more each time,
+//! up to the pool's window.
 //!
 //! Invariants
-//!   I1  All of this is a hint. Leaves may be split or merged meanwhile: the cursor finds its own
-//!       way. Errors are ignored here: the thread that needs the page gets the error again.
+//!   I1  The prediction is only a hint. Leaves may be split or merged meanwhile: the cursor finds
+//!       its own way. Errors are ignored here: the thread that needs the page gets the error again.
 //!   I2  While the pool reads nothing ahead, no page is touched.
 
 use super::descend::Target;
@@ -15,12 +15,12 @@ use crate::base::{reach, sound, PageId, Result};
 use crate::pool::REQUEST_PAGES_MAX;
 use std::collections::VecDeque;
 
-/// The number of leaves crossed in a row from which a cursor counts as a scan.
+/// The minimum number of leaves crossed in a row for a cursor to count as a scan.
 const CROSSED_MIN: usize = 2;
 /// The number of leaves in the first request.
 const WINDOW_MIN: usize = 4;
-/// The number of leaves in a row that a cursor reaches without having requested them, before it
-/// discards its list: the tree has changed.
+/// The maximum number of leaves in a row that a cursor may reach without having requested them.
+/// After one more it discards its lists: the tree has changed.
 const STRANGERS_MAX: usize = 8;
 
 /// The direction of a cursor.
@@ -45,7 +45,8 @@ pub(super) struct Ahead {
     /// The number of leaves reached in a row that were not in `asked`.
     strangers: usize,
     window: usize,
-    /// The cursor needs no keys from this one on. Only for a cursor that moves forward.
+    /// The key from which on the cursor needs no keys. It applies only while the cursor moves
+    /// forward.
     limit: Option<Vec<u8>>,
 }
 
@@ -123,8 +124,8 @@ impl Ahead {
         }
     }
 
-    /// Adds to `known` the leaves after the fence that are under one inner page. Returns `false` if
-    /// there are none.
+    /// Adds to `known` the next leaves after the fence that are under one inner page. Returns
+    /// `false` if none was added.
     fn learn(&mut self, tree: &Tree, direction: Direction) -> bool {
         if self.fence.is_empty() {
             return false;

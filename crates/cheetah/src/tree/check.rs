@@ -3,8 +3,8 @@
 //! Invariants
 //!   I1  A page is compared with the description of it in a copy of its parent. Splits and merges
 //!       change both under the same latches (I1 of `split.rs` and of `merge.rs`), so a difference
-//!       that they caused is gone when both pages are copied again. A difference that persists for
-//!       `LOOKS_MAX` comparisons is damage.
+//!       that they caused is gone when both pages are copied again. A difference that is found in
+//!       `LOOKS_MAX` comparisons of one step is damage.
 //!   I2  After each leaf the walk continues at the upper fence that the parent gives this leaf, in
 //!       the page that covers the key by then. In a sound tree the fences partition all keys: no
 //!       record is visited twice, and no record that exists during the whole walk is missed.
@@ -14,10 +14,10 @@ use super::Tree;
 use crate::base::{reach, sound, ErrorKind, PageId, Result};
 use crate::format::page::{compare_keys, PageView, RecordRef};
 
-/// The number of problems that a report lists. Further problems are only counted.
+/// The maximum number of problems that a report lists. Further problems are only counted.
 const PROBLEMS_LISTED_MAX: usize = 100;
-/// The number of comparisons in one step of the walk after which a difference is damage. Without
-/// damage each one needs another split or merge at the wrong moment.
+/// The number of failed comparisons in one step of the walk after which a difference is damage.
+/// Without damage each of them needs another split or merge at the wrong moment.
 const LOOKS_MAX: usize = 100;
 
 /// The findings of a walk over a tree.
@@ -69,7 +69,8 @@ struct Look {
     problems: Vec<String>,
     /// The copy of the page, if it is usable.
     bytes: Option<Vec<u8>>,
-    /// The page could not be read, or its bytes are invalid: a second try will hardly help.
+    /// Whether the page could not be read, or its bytes are invalid: further tries will hardly
+    /// help.
     is_unreadable: bool,
 }
 
@@ -95,8 +96,8 @@ impl Tree {
     }
 
     /// Like [`check_with`](Self::check_with), but visits only the pages above the leaves, a few in
-    /// a thousand. Calls `go_on` at the start and for each leaf that they name. An error of `go_on`
-    /// ends the walk.
+    /// a thousand, or the root if it is a leaf. Calls `go_on` at the start and for each entry of
+    /// the lowest pages visited. An error of `go_on` ends the walk.
     pub(crate) fn check_inner_pages(&self, go_on: &mut dyn FnMut() -> Result<()>) -> Result<TreeReport> {
         go_on()?;
         self.walk_down_to(1, &mut |_, _| go_on())
@@ -171,8 +172,8 @@ impl Walk<'_> {
         }
     }
 
-    /// The page that covers `at` one level below the last page of `above`, as that page describes
-    /// it.
+    /// Returns what the last page of `above` says about its child that covers `at`, or what is
+    /// known about the root if `above` is empty.
     fn expected(&self, at: &[u8]) -> Expected {
         let Some(parent) = self.above.last() else {
             return Expected { page: self.tree.def.root, level: None, low: Vec::new(), high: None };

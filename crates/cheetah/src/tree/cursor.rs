@@ -66,7 +66,7 @@ pub struct Cursor {
     place: Place,
     leaf: LeafCopy,
     slot: usize,
-    /// The key of the current record, if there is one.
+    /// The key of the current record, if the cursor is on a record.
     key: Vec<u8>,
     /// A copy of a fence, while the copy of its leaf is being replaced.
     bound: Vec<u8>,
@@ -93,12 +93,12 @@ struct LeafCopy {
     version: u64,
     /// The state of the leaf that was copied, if it had no frame; then `source` is `None`.
     unloaded: Option<Unloaded>,
-    /// The whole leaf, if `whole`.
+    /// The content of the whole leaf, if `whole` is set.
     bytes: Vec<u8>,
-    /// The copy of the next leaf, until it proves to be the right one.
+    /// A copy of a leaf that was not yet checked to be the wanted one.
     spare: Vec<u8>,
     whole: bool,
-    /// The record, if not `whole`.
+    /// The record, if `whole` is not set.
     record: RecordCopy,
 }
 
@@ -118,8 +118,8 @@ impl LeafCopy {
         self.record.take(view.record(slot));
     }
 
-    /// Takes the record of a leaf that is not in memory. Returns `false`, and changes nothing, if
-    /// there is no record.
+    /// Takes the record that a search found without its leaf. If the search found no record,
+    /// changes nothing and returns `false`.
     fn take_stored(&mut self, stored: Stored) -> bool {
         let place = stored.place();
         let Some(record) = stored.record else { return false };
@@ -154,8 +154,9 @@ impl LeafCopy {
         (self.source, self.unloaded) = (Some(page.clone()), None);
     }
 
-    /// Copies the leaf `pid` without a frame, if it is the leaf of `target` and needs no frame.
-    /// Otherwise, or after an error, the present copy stays as it was.
+    /// Copies the leaf `pid` without loading it into a frame, if it is the leaf of `target` and
+    /// needs no frame. Returns whether it did. Otherwise, or after an error, the present copy stays
+    /// as it was.
     fn take_unloaded(&mut self, tree: &Tree, pid: PageId, target: Target<'_>) -> Result<bool> {
         let copied = tree.leaves.copy_leaf(pid, &mut self.spare)?;
         let Some(leaf) = copied.filter(|_| covers(tree, &PageView::new(&self.spare), target)) else {
@@ -208,8 +209,8 @@ impl Tree {
 }
 
 impl Cursor {
-    /// Moves to a record. Returns `false` if no such record exists. Loads pages: may do I/O, as may
-    /// `next` and `prev`.
+    /// Moves to the record that `mode` and `p` describe. Returns `false` if no such record exists.
+    /// Like `next` and `prev`, it loads pages and may do I/O.
     pub fn seek(&mut self, mode: SeekMode, p: &[u8]) -> Result<bool> {
         self.ahead.stop();
         match mode {
@@ -251,7 +252,7 @@ impl Cursor {
         }
     }
 
-    /// Offers `f` the records after the current one that are in the copy of its leaf. The arguments
+    /// Offers `f` the records after the current one in the cursor's copy of the leaf. The arguments
     /// of `f` are the common prefix of the keys, the rest of the key, and the record. Moves to the
     /// last record that `f` takes, if any.
     pub fn run_on(&mut self, mut f: impl FnMut(&[u8], &[u8], RecordRef<'_>) -> Offered) {
@@ -291,7 +292,7 @@ impl Cursor {
         self.place == Place::At
     }
 
-    /// Key of the current record; empty if the cursor is on no record.
+    /// The key of the current record, or an empty key if the cursor is on no record.
     pub fn key(&self) -> &[u8] {
         if self.valid() {
             &self.key
@@ -432,7 +433,7 @@ impl Cursor {
         Ok(self.stop(slot))
     }
 
-    /// Copies the leaf that covers `bound`, which is probably `right`.
+    /// Copies the leaf that covers `bound`. It is probably the page `right`.
     fn hop(&mut self, right: PageId, bound: &[u8]) -> Result<()> {
         self.place = Place::Nowhere;
         // For a long scan the pool reads pages ahead, into frames.
@@ -471,7 +472,7 @@ impl Cursor {
         Ok(self.stop(slot - 1))
     }
 
-    /// Has the pool read ahead the leaves after the present one, to which the cursor has just
+    /// Makes the pool read ahead the leaves after the present leaf, to which the cursor has just
     /// crossed.
     fn ask_ahead(&mut self, direction: Direction) {
         let view = self.leaf.view();
@@ -515,12 +516,13 @@ fn covers(tree: &Tree, page: &PageView<'_>, target: Target<'_>) -> bool {
 enum Visited<R> {
     /// The closure ran on the leaf and returned this.
     Page(R),
-    /// The whole leaf was copied without a frame.
+    /// The whole leaf was copied without being loaded into a frame.
     Copied,
 }
 
-/// Runs `f` on the leaf of `target` under its latch: on the pinned leaf, or on the leaf that a
-/// search finds. With `may_copy`, copies the leaf instead if it is not in memory and need not be.
+/// Runs `f` on the leaf of `target` under its latch: on the pinned leaf if it is the right one, or
+/// on the leaf that a search finds. With `may_copy`, copies the leaf instead if it is not in memory
+/// and need not be loaded.
 fn visit<R>(
     tree: &Tree,
     leaf: &mut LeafCopy,

@@ -36,11 +36,11 @@ pub(super) enum Target<'k> {
 /// The position of a target relative to a page.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum Landing {
-    /// In this page, or below it.
+    /// The target is in this page, or below it.
     Here,
-    /// To the right of this page.
+    /// The target is to the right of this page.
     Right,
-    /// Unknown: the page is not the expected one.
+    /// The position is unknown: the page is not the expected one.
     Lost,
 }
 
@@ -106,12 +106,12 @@ impl Above<'_> {
 
 /// Receives the pages on the way of a search, from the root to its end.
 pub(super) trait Trail {
-    /// Forgets all pages and returns the root, if it was among them.
+    /// Forgets all pages. Returns the first of them, the root.
     fn restart(&mut self) -> Option<PageRef>;
     fn push(&mut self, page: PageRef);
 }
 
-/// The pages are unpinned.
+/// A search with this trail unpins the pages that it leaves.
 impl Trail for () {
     fn restart(&mut self) -> Option<PageRef> {
         None
@@ -119,7 +119,7 @@ impl Trail for () {
     fn push(&mut self, _: PageRef) {}
 }
 
-/// The pages stay pinned, root first.
+/// A search with this trail keeps the pages pinned, root first.
 impl Trail for Vec<PageRef> {
     fn restart(&mut self) -> Option<PageRef> {
         self.drain(..).next()
@@ -243,9 +243,9 @@ impl Tree {
         Error::corrupt(format!("tree {} page {page}", self.def.id), detail)
     }
 
-    /// Pins the pages from the root to the leaf that covers `key`. Loads pages: call it before the
-    /// mini-transaction. Inside, a change calls it only if its path has no leaf or the wrong one.
-    /// Costs one latch if the path already ends in the right leaf.
+    /// Pins the pages from the root to the leaf that covers `key`. It loads pages, so call it
+    /// before the mini-transaction. Inside, a change calls it only if its path has no leaf or the
+    /// wrong leaf. If the path already ends in the right leaf, it takes only one latch.
     pub fn prepare(&self, key: &[u8], path: &mut Path) -> Result<()> {
         self.with_prepared(key, path, |_| ())
     }

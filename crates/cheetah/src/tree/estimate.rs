@@ -16,10 +16,10 @@ use crate::base::{PageId, Result};
 use crate::format::page::PageView;
 use std::ops::Range;
 
-/// The children of an inner page, as long as no inner page of the tree was seen.
+/// The assumed number of children of an inner page, as long as no inner page of the tree was seen.
 const COUNT_GUESS: u64 = 64;
-/// The number of leaves sampled in each part of a range. If the counts of leaves deviate by half
-/// from their mean, a sample of this size is uncertain by 3 %.
+/// The maximum number of leaves sampled in each part of a range. If the counts of leaves deviate by
+/// half from their mean, a sample of this size is uncertain by 3 %.
 const LOOKS_MAX: usize = 256;
 
 /// A page on the way to a bound.
@@ -147,9 +147,9 @@ impl Tree {
         }
     }
 
-    /// Returns the number of entries of the page in `slots`, and at most `most` of its children
-    /// there, evenly spread (none for a leaf). Returns `None` if the page is not in memory, or no
-    /// longer of that level.
+    /// Returns the number of entries that the page has in `slots`, and up to `most` of the children
+    /// there, evenly spread (no children for a leaf). Returns `None` if the page is not in memory,
+    /// or no longer of that level.
     fn resident_children(
         &self,
         pid: PageId,
@@ -174,14 +174,14 @@ impl Tree {
 /// The assumptions of one estimate.
 struct Estimate<'t> {
     tree: &'t Tree,
-    /// The records of a leaf that is not in memory.
+    /// The number of records in a leaf that is not in memory.
     leaf_records: f64,
-    /// The children of an inner page that is not in memory.
+    /// The number of children of an inner page that is not in memory.
     children: f64,
 }
 
 impl Estimate<'_> {
-    /// Records between the ends of two paths from the root.
+    /// Estimates the number of records between the ends of two paths from the root.
     fn between(&self, from: &[Step], to: &[Step]) -> f64 {
         let Some(parted) = from.iter().zip(to).position(|(a, b)| !a.is_at(b)) else {
             // Both paths are the same: an empty range of a leaf, or a part of a page that is not in
@@ -196,7 +196,7 @@ impl Estimate<'_> {
         let (a, b) = (from[parted], to[parted]);
         let (after, before) = (self.after(&from[parted..]), self.before(&to[parted..]));
         if a.page != b.page {
-            // Neighbours: a page was split between the two searches.
+            // The two pages are neighbours: a page was split between the two searches.
             return after + before + if a.level == 0 { (a.count - a.slot + b.slot) as f64 } else { 0.0 };
         }
         let apart = b.slot.saturating_sub(a.slot);
@@ -206,7 +206,8 @@ impl Estimate<'_> {
         after + before + self.children(&a, a.slot + 1..b.slot)
     }
 
-    /// Records from the end of the path `way` to the end of the child that its first page leads to.
+    /// Estimates the number of records from the end of the path `way` to the end of the child that
+    /// its first page leads to.
     fn after(&self, way: &[Step]) -> f64 {
         let below = way.iter().skip(1).map(|step| match step.level {
             0 => step.count.saturating_sub(step.slot) as f64,
@@ -215,8 +216,8 @@ impl Estimate<'_> {
         below.sum::<f64>() + self.unseen(way, |step| 1.0 - step.within)
     }
 
-    /// Records from the start of the child that the first page of the path `way` leads to, up to
-    /// the end of the path.
+    /// Estimates the number of records from the start of the child that the first page of the path
+    /// `way` leads to, up to the end of the path.
     fn before(&self, way: &[Step]) -> f64 {
         let below = way.iter().skip(1).map(|step| match step.level {
             0 => step.slot as f64,
@@ -225,15 +226,15 @@ impl Estimate<'_> {
         below.sum::<f64>() + self.unseen(way, |step| step.within)
     }
 
-    /// The records in a part of the page below the path `way`, which is not in memory; 0 if the
-    /// path ends in a leaf.
+    /// Estimates the number of records in a part of the page below the path `way`, which is not in
+    /// memory. Returns 0 if the path ends in a leaf.
     fn unseen(&self, way: &[Step], part: impl Fn(&Step) -> f64) -> f64 {
         way.last()
             .filter(|step| step.level > 0)
             .map_or(0.0, |step| part(step) * self.records_under(step.level - 1))
     }
 
-    /// Records under the children in `slots` of a page.
+    /// Estimates the number of records under the children in `slots` of a page.
     fn children(&self, step: &Step, slots: Range<usize>) -> f64 {
         let wanted = slots.len();
         if wanted == 0 {
@@ -243,9 +244,9 @@ impl Estimate<'_> {
         found.unwrap_or_else(|| wanted as f64 * self.records_under(step.level - 1))
     }
 
-    /// Estimates the records under the children in `slots` of a page (under all children without
-    /// `slots`) from up to `looks` of the leaves below it. Returns `None` if the page is not in
-    /// memory.
+    /// Estimates the number of records under the children in `slots` of a page, or under all its
+    /// children without `slots`, from up to about `looks` leaves below it. Returns `None` if the
+    /// page is not in memory.
     fn under(&self, pid: PageId, level: u8, slots: Option<Range<usize>>, looks: usize) -> Option<f64> {
         let (count, children) = self.tree.resident_children(pid, level, slots, looks)?;
         if level == 0 {
@@ -261,7 +262,7 @@ impl Estimate<'_> {
         Some(each * count as f64)
     }
 
-    /// Records under a page of `level` that is not in memory.
+    /// Estimates the number of records under a page of `level` that is not in memory.
     fn records_under(&self, level: u8) -> f64 {
         self.leaf_records * self.children.powi(level.into())
     }

@@ -44,7 +44,7 @@ enum Load {
 
 impl Tree {
     /// Runs `f` on the record of `key` as it is at some moment of this call. `f` must be short and
-    /// must not use a tree. May do I/O. A leaf that is not in memory may stay so.
+    /// must not use a tree. May do I/O. A leaf that is not in memory need not be loaded.
     pub fn get<R>(&self, key: &[u8], f: impl FnOnce(RecordRef<'_>) -> R) -> Result<Option<R>> {
         let mut f = Some(f);
         let found =
@@ -55,8 +55,8 @@ impl Tree {
         })
     }
 
-    /// Like [`look_prepared`](Self::look_prepared), but returns `None` without running `f` when
-    /// there is no record.
+    /// Like [`look_prepared`](Self::look_prepared), but returns `None` without running `f` if the
+    /// key has no record.
     pub fn get_prepared<R>(
         &self,
         key: &[u8],
@@ -66,7 +66,7 @@ impl Tree {
         self.look_prepared(key, path, |record| record.map(f))
     }
 
-    /// Like [`get_prepared`](Self::get_prepared), but loads the leaf.
+    /// Like [`get_prepared`](Self::get_prepared), but always loads the leaf into memory.
     pub fn get_loaded<R>(
         &self,
         key: &[u8],
@@ -111,9 +111,9 @@ impl Tree {
         }
     }
 
-    /// Runs `f` on the record of `key` if its leaf is not in memory and need not be, and the record
-    /// is not delete-marked. Otherwise returns `None`. Leaves a ticket in `path` if it finds one.
-    /// May do I/O.
+    /// Runs `f` on the record of `key` if its leaf is not in memory and need not be loaded, and the
+    /// record is not delete-marked. Otherwise returns `None`. Leaves a ticket in `path` if it finds
+    /// one. May do I/O.
     pub fn see_unloaded<R>(
         &self,
         key: &[u8],
@@ -173,8 +173,8 @@ impl Tree {
         self.with_page(target, 0, &mut (), see).map(Point::Page)
     }
 
-    /// Returns `true` if filters prove that no key consists of `beginning` and a row's key. Loads
-    /// inner pages: may do I/O.
+    /// Returns `true` if filters prove that the tree has no key that consists of `beginning` and a
+    /// row's key. Loads inner pages: may do I/O.
     pub fn lacks_beginning(&self, beginning: &[u8]) -> Result<bool> {
         if !self.leaves.has_filters() || self.def.class != PageClass::Base {
             return Ok(false);
@@ -322,7 +322,8 @@ impl Tree {
     }
 }
 
-/// The bytes of the cell of a record that was found; 0 if there is none, or if the size is unknown.
+/// Returns the size of the cell of a record that a search found, in bytes. Returns 0 if it found no
+/// record, or if the size is unknown.
 fn bytes_of(key: &[u8], record: Option<RecordRef<'_>>, size: Size) -> usize {
     match size {
         Size::Known => record.map_or(0, |record| cell_bytes(key.len(), &record)),

@@ -18,18 +18,18 @@ use crate::base::{reach, sound, PageId, Result};
 use crate::format::page::{merge_into, merged_bytes, PageMut, PageView};
 use crate::pool::{MiniTransaction, PageRef};
 
-/// The limit of merges in one call. Further merges are left to the next remove.
+/// The maximum number of merges in one call. Further merges are left to the next remove.
 const STEPS_MAX: usize = 64;
 
 /// Returns whether a merge should be tried for a leaf that has just lost a record. For a small leaf
-/// with full neighbours it would be tried in vain after every remove, so the count of records must
-/// be a power of two.
+/// with full neighbours a merge would be tried in vain after every remove, so it is tried only when
+/// the number of records is 0 or a power of two.
 pub(super) fn worth_merging(page: &PageView<'_>) -> bool {
     is_small(page) && (page.count() == 0 || page.count().is_power_of_two())
 }
 
-/// Returns whether less than two fifths are in use, or the page has no record, or at most one
-/// child.
+/// Returns whether less than two fifths of the page are in use, or the page is a leaf without a
+/// record or an inner page with at most one child.
 fn is_small(page: &PageView<'_>) -> bool {
     let few = if page.is_leaf() { 0 } else { 1 };
     page.count() <= few || page.used_bytes() * 5 < page.bytes().len() * 2
@@ -47,9 +47,9 @@ fn merged_bytes_max(left: &PageView<'_>, right: &PageView<'_>) -> usize {
 }
 
 impl Tree {
-    /// Merges the leaf of `key`, and the pages above it, with neighbours as long as they are small.
-    /// Call it outside of a mini-transaction after a remove that returned `small`: it opens its own
-    /// mini-transactions. Loads pages: may do I/O.
+    /// Merges the leaf of `key`, and the pages above it, with their neighbours as long as they are
+    /// small. Call this function outside of a mini-transaction, after a remove that returned
+    /// `small`: it opens its own mini-transactions. Loads pages: may do I/O.
     pub fn merge_if_small(&self, path: &mut Path, key: &[u8]) -> Result<()> {
         for _ in 0..STEPS_MAX {
             self.prepare(key, path)?;
@@ -84,7 +84,8 @@ impl Tree {
         Ok(pinned)
     }
 
-    /// Does the lowest possible merge on the exact path `pages`. Returns `false` if there is none.
+    /// Does the lowest possible merge on the exact path `pages`. Returns `false` if no merge is
+    /// possible.
     fn merge_step(&self, mtr: &MiniTransaction<'_>, pages: &[PageRef], key: &[u8]) -> Result<bool> {
         for pair in pages.windows(2).rev() {
             if !is_small(&PageView::new(&pair[1].read())) {
@@ -105,7 +106,7 @@ impl Tree {
         }
     }
 
-    /// Moves all entries of `right` into `left`, if there is room. Returns whether it did.
+    /// Moves all entries of `right` into `left`, if they fit. Returns whether it did.
     fn merge_pair(
         &self,
         mtr: &MiniTransaction<'_>,

@@ -9,7 +9,8 @@
 //! mini-transaction. docs/developers/tree.md explains the structure, the order of latches, and the
 //! differences from the literature.
 //!
-//! Many files: one for each operation on a tree, and the parts that several operations share.
+//! The folder has many files: one for each operation on a tree, and the parts that several
+//! operations share.
 
 mod ahead;
 mod build;

@@ -35,7 +35,7 @@ pub enum Changed {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Removed {
-    /// There was no record with the key.
+    /// No record had the key.
     Absent,
     /// The record was removed, or its removal is pending.
     Gone {
@@ -202,7 +202,7 @@ impl Tree {
         }
     }
 
-    /// The leaf at the end of `path`. Prepares the path if it has none.
+    /// Returns the leaf at the end of `path`. Prepares the path if it has no leaf.
     fn leaf_of<'p>(&self, path: &'p mut Path, key: &[u8]) -> Result<&'p PageRef> {
         if path.tree != self.def.id || path.leaf().is_none() {
             self.prepare(key, path)?;

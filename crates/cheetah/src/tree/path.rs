@@ -26,7 +26,7 @@ pub struct Path {
 /// What is known about the record of a ticket's key.
 #[derive(Debug)]
 pub(super) enum Basis {
-    /// No lookup was made. The change assumes this state.
+    /// No lookup was made. The change assumes that the record is in this state.
     Unseen(Expect),
     /// A lookup found a pending change of the key.
     Pending,
@@ -56,12 +56,12 @@ pub(super) struct KeyTicket {
     pub(super) basis: Basis,
     /// The reserved space of the change, inside a mini-transaction.
     pub(super) reservation: Option<Reservation>,
-    /// The bytes in the leaf of the record that the last lookup found.
+    /// The number of bytes that the record found by the last lookup takes in the leaf.
     pub(super) cell_bytes: usize,
 }
 
 impl KeyTicket {
-    /// Becomes the ticket for a change of `key`.
+    /// Makes this the ticket for a change of `key`.
     pub(super) fn set(&mut self, ticket: Ticket, key: &[u8], basis: Basis) {
         self.ticket = Some(ticket);
         self.key.clear();
@@ -86,7 +86,7 @@ impl KeyTicket {
 }
 
 impl Path {
-    /// Unpins all pages and drops the ticket. To be called when a statement ends.
+    /// Unpins all pages and drops the ticket. Call it when a statement ends.
     pub fn release(&mut self) {
         self.ticket.ticket = None;
         self.pages.clear();
@@ -120,7 +120,7 @@ impl Path {
         self.pages.clear();
     }
 
-    /// Makes the path one of `tree`: releases it if it belongs to another tree.
+    /// Makes the path belong to `tree`: releases it first if it belongs to another tree.
     pub(super) fn belong_to(&mut self, tree: TreeId) {
         if self.tree != tree {
             self.release();

@@ -10,7 +10,7 @@ use super::Tree;
 use crate::base::{sound, ErrorKind, PageId, Result};
 use crate::format::page::PageView;
 
-/// The number of leaves whose fences are kept, to find the gaps between them.
+/// The maximum number of leaves whose fences are kept to find the gaps between them.
 const FENCES_MAX: usize = 1 << 18;
 
 /// Lower and upper fence of a leaf.
@@ -23,7 +23,7 @@ pub struct Gap {
     pub low: Vec<u8>,
     /// The key after the range; `None` if the range extends to the end of the tree.
     pub high: Option<Vec<u8>>,
-    /// The damage.
+    /// A description of the damage.
     pub why: String,
 }
 
@@ -146,7 +146,7 @@ fn lies_in(leaf: &PageView<'_>, gap: &Gap) -> bool {
     leaf.low() >= gap.low.as_slice() && ends_within
 }
 
-/// The parts of a gap that leaves with these fences do not cover.
+/// Returns the parts of a gap that leaves with these fences do not cover.
 fn left_of(gap: &Gap, fences: &mut [FencePair]) -> Vec<Gap> {
     fences.sort();
     let mut left = Vec::new();

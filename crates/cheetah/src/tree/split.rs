@@ -24,15 +24,15 @@ use crate::format::page::{
 };
 use crate::pool::{MiniTransaction, PageRef, WriteGuard};
 
-/// The limit of steps for one write. Each level may need one step, and other writers may fill a new
-/// page first.
+/// The maximum number of steps for one write. Each level may need one step, and other writers may
+/// fill a new page first.
 const STEPS_MAX: usize = 1000;
 
 /// A placeholder for a child's page ID, of which only the size matters.
 const ANY_CHILD: [u8; 5] = [0; 5];
 
 impl Tree {
-    /// Splits pages until there is room for `write`, and does it.
+    /// Splits pages until the leaf has room for `write`, and does the write.
     pub(super) fn split_and_write(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -78,8 +78,8 @@ impl Tree {
         false
     }
 
-    /// Writes if there is room now. Otherwise splits one page of the exact `path`, and writes if
-    /// that page was the leaf. Returns `None` if another step is needed.
+    /// Does the write if the leaf has room now. Otherwise splits one page of the exact `path`, and
+    /// does the write if that page was the leaf. Returns `None` if another step is needed.
     fn split_step(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -236,7 +236,7 @@ fn halves_fit(page: &PageView<'_>, left_count: usize) -> bool {
     left.max(right) + HEADER_BYTES <= page.bytes().len()
 }
 
-/// The number of children that make about half of the bytes.
+/// Returns the number of children that take about half of the bytes.
 fn inner_middle(page: &PageView<'_>) -> usize {
     let all: usize = (0..page.count()).map(|slot| page.cell_bytes(slot)).sum();
     let mut sum = 0;

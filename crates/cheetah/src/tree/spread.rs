@@ -15,7 +15,8 @@ impl Tree {
         self.key_at(f64::from(n) / (f64::from(count) + 1.0))
     }
 
-    /// The start of the leaf at `position`, from 0 (the first leaf) to 1.
+    /// Returns the key at which the leaf at `position` starts. The position is from 0 (the first
+    /// leaf) to 1.
     fn key_at(&self, mut position: f64) -> Result<Vec<u8>> {
         let mut key = Vec::new();
         let mut page = self.root_page()?;

@@ -9,13 +9,13 @@ pub(super) struct TreeStats {
     pub(super) merges: AtomicU64,
     pub(super) moves_right: AtomicU64,
     pub(super) restarts: AtomicU64,
-    /// Searches from the root. Only for tests: a counter that every search changes would slow all
-    /// searches.
+    /// The number of searches from the root. It exists only in tests: a counter that every search
+    /// changes would slow down all searches.
     #[cfg(test)]
     pub(super) descents: AtomicU64,
-    /// The records of a leaf, averaged over the leaves that estimates visited.
+    /// The average number of records in the leaves that estimates visited.
     pub(super) leaf_records: Average,
-    /// The children of an inner page below the root, averaged likewise.
+    /// The average number of children of the inner pages below the root that estimates visited.
     pub(super) inner_children: Average,
 }
 

@@ -80,7 +80,7 @@ impl Tree {
         path.ticket.reservation.is_some()
     }
 
-    /// Releases the space that [`reserve`](Self::reserve) reserved, if the change has not used it.
+    /// Releases the space that [`reserve`](Self::reserve) reserved, if the change did not use it.
     pub fn release_reserved(&self, path: &mut Path) {
         if let Some(reservation) = path.ticket.reservation.take() {
             self.leaves.release(reservation);

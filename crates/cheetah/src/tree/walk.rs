@@ -3,7 +3,7 @@
 //!
 //! Invariants
 //!   I1  The result of a step is true while the latch is held: between the start of the step and
-//!       the record or fence that it found, there are only records that the reader passed.
+//!       the record or fence that it found, the leaf has only records that the reader passed.
 //!   I2  A step searches one leaf only. If it finds no record there, it returns the fence at which
 //!       the next step continues.
 
@@ -20,10 +20,10 @@ use std::sync::Arc;
 pub enum Sight<'a> {
     /// A record, with its key.
     Record(&'a [u8], RecordRef<'a>),
-    /// No further record in the leaf, which ends at this fence. A record with the fence as its key
+    /// The leaf has no further record and ends at this fence. A record with the fence as its key
     /// belongs to the leaf above the fence.
     Fence(&'a [u8]),
-    /// No further record in the tree.
+    /// The tree has no further record.
     End,
 }
 
@@ -39,7 +39,7 @@ pub struct Walk {
     passed: Vec<u8>,
     /// The slot in which the last step forward found its record: the next search begins there.
     near: usize,
-    /// Whether the next step crosses a fence to another leaf.
+    /// Whether the next step continues at the fence that the last step found.
     crosses: bool,
     /// The far fence of the last leaf that a search found.
     fence: Vec<u8>,

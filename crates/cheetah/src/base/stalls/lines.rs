@@ -1,13 +1,14 @@
 //! Messages for the error log about stalls that take too long.
 //!
 //! Invariants
-//!   I1  Lines are at least [`LINES_APART_NS`] apart, even if many threads stall. Stalls that end
-//!       meanwhile are in the next line of their reason.
-//!   I2  Current stalls come before ended ones: a hang is the most important. Among several
-//!       reasons, the one reported least recently comes first, so that no reason hides another.
+//!   I1  Two lines are at least [`LINES_APART_NS`] apart, even if many threads stall. Stalls that
+//!       end in between are part of the next line for their reason.
+//!   I2  Current stalls are reported before ended ones, because a hang is the most important. Among
+//!       several reasons, the one reported least recently is reported first, so that no reason
+//!       hides another.
 //!   I3  Only stalls that the engine is responsible for are reported: waits for space in the log,
-//!       for memory, for the disk and for checkpoints. Locks and rollbacks depend on the users' own
-//!       transactions; but if many threads wait for locks, this is reported too.
+//!       for memory, for the disk and for checkpoints. Waits for locks and rollbacks depend on the
+//!       users' own transactions. Waits for locks are reported only if many threads wait.
 
 use super::places::Lasting;
 use super::{ns_between, Reason};
@@ -18,9 +19,10 @@ use std::sync::OnceLock;
 
 /// The minimum time between two lines.
 const LINES_APART_NS: u64 = 1_000_000_000;
-/// If at least this many threads wait for locks for too long, this is reported.
+/// The number of threads waiting too long for locks from which on the waits are reported.
 pub const LOCK_WAITERS_REPORTED_MIN: u64 = 10;
-/// The time between two lines about current stalls of one reason. It doubles each time.
+/// The time between the first two lines about current stalls of one reason. It doubles with each
+/// line.
 const AGAIN_NS: u64 = 10_000_000_000;
 
 type Listener = Box<dyn Fn(&str) + Send + Sync>;
@@ -28,7 +30,7 @@ type Listener = Box<dyn Fn(&str) + Send + Sync>;
 /// See the module.
 #[derive(Default)]
 pub(super) struct Lines {
-    /// Stalls from this length on are reported; 0: none.
+    /// The minimum duration of stalls that are reported, or 0 to report none.
     warning_ns: AtomicU64,
     state: Mutex<State>,
     listener: OnceLock<Listener>,
@@ -44,14 +46,14 @@ struct State {
 #[derive(Default, Debug)]
 struct OfReason {
     ended: TooLong,
-    /// The time of the last line; 0: never.
+    /// The time of the last line, or 0 if there was none.
     reported_ns: u64,
     /// The time of the next line about current stalls, and the pause after it.
     next_ns: u64,
     pause_ns: u64,
 }
 
-/// Stalls that have taken too long: their number, and the longest.
+/// Stalls that took too long: their number, and the longest.
 #[derive(Clone, Copy, Default, Debug)]
 struct TooLong {
     count: u64,
@@ -95,7 +97,7 @@ fn waited_for(reason: Reason) -> &'static str {
     }
 }
 
-/// I3: from this number of concurrent long stalls on, a reason is reported.
+/// The number of concurrent long stalls from which on a reason is reported (I3).
 fn reported_from(reason: Reason) -> Option<u64> {
     match reason {
         Reason::RowLock | Reason::TableLock => Some(LOCK_WAITERS_REPORTED_MIN),
@@ -127,7 +129,7 @@ impl Lines {
         }
     }
 
-    /// Reports what is due: at most one line.
+    /// Reports stalls that are due, with at most one line.
     pub(super) fn look(&self, lasting: impl Iterator<Item = Lasting>, now_ns: u64) {
         let (warning_ns, Some(listener)) = (self.warning_ns.load(Relaxed), self.listener.get()) else {
             return;
@@ -174,7 +176,7 @@ impl State {
         Some(lasting[reason as usize].line(reason, "has been waiting", "have been waiting"))
     }
 
-    /// I2: the due reason that was reported least recently.
+    /// Returns the due reason that was reported least recently (I2).
     fn next_reason(&self, is_due: impl Fn(Reason, &OfReason) -> bool) -> Option<Reason> {
         let of_reason = |reason: Reason| &self.by_reason[reason as usize];
         let due = Reason::ALL.into_iter().filter(|reason| is_due(*reason, of_reason(*reason)));

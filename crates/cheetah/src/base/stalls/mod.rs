@@ -5,9 +5,10 @@
 //! a step of a checkpoint is stalled only if this takes [`LONG_NS`] or longer.
 //!
 //! Invariants
-//!   I1  A stall is counted when it ends, however it ends. Until then it is a current stall.
-//!   I2  Stalled threads report nothing themselves, because they may hang. They leave a note, and
-//!       the caller of [`Stalls::look`] reports it (`lines`).
+//!   I1  A stall is counted when it ends, even by an error or a panic. Until then it is a current
+//!       stall.
+//!   I2  Stalled threads do not report their stalls, because they may hang. They only note the
+//!       stall, and the thread that calls [`Stalls::look`] reports it (`lines`).
 //! Locks     One mutex for lines, and one for the last stall of each reason; both are taken last.
 
 mod lines;
@@ -26,15 +27,15 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 pub use lines::LOCK_WAITERS_REPORTED_MIN;
 
-/// An operation that takes at least this time is a stall.
+/// An operation that takes at least this time counts as a stall.
 pub const LONG_NS: u64 = 1_000_000_000;
-/// The number of concurrent waits that are visible: more than all but the largest servers have.
+/// The maximum number of concurrent waits that are visible. Only the largest servers have more.
 const WAITS_SEEN_MAX: usize = 1024;
-/// The number of concurrent operations that are visible. They have their own places, so that many
-/// waits for locks do not hide a hanging disk.
+/// The maximum number of concurrent operations that are visible. Operations have their own places,
+/// so that many waits for locks do not hide a hanging disk.
 const OPERATIONS_SEEN_MAX: usize = 256;
 
-/// Why a thread is stalled.
+/// The reason why a thread is stalled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
     /// [`Stage::RowLock`].
@@ -54,7 +55,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// All reasons, in their order.
+    /// All reasons, in order.
     pub const ALL: [Reason; 7] = [
         Reason::RowLock,
         Reason::TableLock,
@@ -75,7 +76,7 @@ impl Reason {
         }
     }
 
-    /// Shorter stalls are not reported.
+    /// The minimum duration for which this reason counts as a stall.
     fn least_ns(self) -> u64 {
         match self {
             Self::Disk | Self::Checkpoint => LONG_NS,
@@ -105,7 +106,7 @@ struct Counted {
 pub struct StallCounts {
     /// Number of current stalls.
     pub current: u64,
-    /// Length of the longest current stall; 0 if there is none.
+    /// The duration of the longest current stall, or 0 if there is none.
     pub current_ns_max: u64,
     /// The stalls that have ended.
     pub ended: LatencyCounts,
@@ -118,7 +119,7 @@ pub struct StallCounts {
 pub struct LastStall {
     /// The time of its end, by the clock of the database.
     pub ended_ns: u64,
-    /// The ID of the connection that stalled; 0: a thread of the engine.
+    /// The ID of the connection that stalled, or 0 for a thread of the engine.
     pub connection: u64,
 }
 
@@ -184,9 +185,9 @@ impl Stalls {
         self.of_reason(reason).ended.counts()
     }
 
-    /// From now on stalls of at least `warning_ns` are reported. Operations are reported from
-    /// [`LONG_NS`] on, and waits for locks only if at least [`LOCK_WAITERS_REPORTED_MIN`] threads
-    /// wait at once. 0, the default, reports none.
+    /// Sets the minimum duration of stalls that are reported. Operations must also take at least
+    /// [`LONG_NS`], and waits for locks are reported only if at least [`LOCK_WAITERS_REPORTED_MIN`]
+    /// threads wait at once. With 0, the default, no stalls are reported.
     pub fn warn_from(&self, warning_ns: u64) {
         self.lines.warn_from(warning_ns);
     }
@@ -220,7 +221,8 @@ impl Stalls {
     }
 }
 
-/// The clocks of different processors may differ a little.
+/// Returns 0 if `now_ns` is less than `since_ns`, because the clocks of processors may differ
+/// slightly.
 fn ns_between(since_ns: u64, now_ns: u64) -> u64 {
     now_ns.saturating_sub(since_ns)
 }
@@ -260,7 +262,7 @@ pub struct Operation<'s> {
     latency: &'s Latency,
     clock: &'s dyn Clock,
     stall: Lasting,
-    /// `None` after the end.
+    /// `None` once the operation has ended.
     place: Option<Taken<'s>>,
 }
 

@@ -1,10 +1,11 @@
-//! The current stalls, each in a place that its thread has taken, so that other threads can see
-//! them.
+//! The current stalls. The stalled thread stores its stall in a place, where other threads can see
+//! it.
 //!
 //! Invariants
-//!   I1  A place belongs to the thread that has changed it from `FREE`, until it is `FREE` again.
+//!   I1  A place belongs to the thread that changed it from `FREE`, until it is `FREE` again.
 //!   I2  A reader sees a stall completely, or not at all.
-//!   I3  No thread waits. If all places are taken, a stall gets none and is not visible.
+//!   I3  No thread waits for a place. If all places are taken, a stall gets no place and is not
+//!       visible.
 
 use super::Reason;
 use std::cell::Cell;
@@ -15,16 +16,16 @@ const TAKEN: u64 = 1;
 const REASON_BITS: u32 = 8;
 
 thread_local! {
-    /// Where this thread found its last place.
+    /// The index of the place that this thread took last.
     static LAST: Cell<usize> = const { Cell::new(0) };
 }
 
 #[derive(Default, Debug)]
 struct Place {
-    /// When the stall began; or `FREE`, or `TAKEN` by a thread that has not described its stall
-    /// yet.
+    /// The time at which the stall began; or `FREE`; or `TAKEN` if a thread has taken the place but
+    /// not described its stall yet.
     since_ns: AtomicU64,
-    /// The connection, and the reason in the lowest bits.
+    /// The connection in the upper bits, and the reason in the lowest bits.
     whose: AtomicU64,
 }
 
@@ -40,7 +41,7 @@ pub(super) struct Lasting {
     pub(super) since_ns: u64,
 }
 
-/// The place of a stall, if one was free. Drop frees it.
+/// The place of a stall, if one was free. Dropping this value frees the place.
 pub(super) struct Taken<'p>(Option<&'p Place>);
 
 impl Places {
@@ -58,7 +59,8 @@ impl Places {
         });
         let Some((at, place)) = free else { return Taken(None) };
         LAST.set(at);
-        // A reader that sees the new owner also sees that the old owner's time is gone (I2).
+        // A reader that sees the new owner also sees that `since_ns` of the old owner was replaced
+        // (I2).
         fence(Release);
         place.whose.store(stall.connection << REASON_BITS | stall.reason as u64, Relaxed);
         place.since_ns.store(stall.since_ns.max(TAKEN + 1), Release);

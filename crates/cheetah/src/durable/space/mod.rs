@@ -1,16 +1,18 @@
-//! Free disk space: the single owner, which decides what may begin while little space is left.
+//! The owner of the free disk space. It alone decides which work may begin while little space is
+//! left.
 //!
 //! Invariants (O1 to O5 of docs/developers/durability.md)
-//!   O1  Work begins only if its bytes and all promised bytes fit, without the part of the reserve
-//!       that other work needs to free space.
-//!   O2  Appended bytes count as written at once, not when they reach their file.
-//!   O3  While little space is left, the reserve is allocated in a file, which shrinks to make way
-//!       for bytes to be written. The length of the file has no meaning: a startup accepts any
-//!       length and begins without the reserve.
+//!   O1  Work begins only if its bytes and all promised bytes fit without using the part of the
+//!       reserve that other work needs to free space.
+//!   O2  Bytes count as written when they are appended in memory, not when they reach their file.
+//!   O3  While little space is left, the reserve is allocated in a file, which shrinks to free
+//!       space for bytes to be written. The length of the file has no meaning: a startup accepts
+//!       any length and begins without the reserve.
 //!   O4  If a file system reports free space and then refuses a write (a quota), its reports are
 //!       not trusted until the whole reserve could be allocated.
-//! Locks     `known`, a leaf, taken under those of the log's files; held while the file system is
-//!           queried, and while the file of the reserve grows or shrinks.
+//! Locks     `known`, an innermost lock, taken while the lock of the log's files is held. It is
+//!           held while the file system is queried, and while the file of the reserve grows or
+//!           shrinks.
 
 #[cfg(test)]
 mod tests;
@@ -22,65 +24,69 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// The file system is queried again after this number of bytes, or a step of the reserve: other
-/// programs write to the disk too.
+/// The file system is queried again after this number of bytes was written, or a step of the
+/// reserve if that is less, because other programs write to the disk too.
 const REFRESH_BYTES_MAX: u64 = 4 << 20;
 /// The reserve is allocated when less than `ALLOCATED_BELOW` times its bytes are left.
 const ALLOCATED_BELOW: u64 = 4;
-/// Space is short when less than this many times the reserve is left in addition to the promised
-/// bytes.
+/// Space is short when less than `SHORT_BELOW` times the reserve is left in addition to the
+/// promised bytes.
 const SHORT_BELOW: u64 = 3;
-/// The part of the reserve that may be written before the file system is queried again.
+/// The file of the reserve leaves the reserve divided by `MARGIN_PART` free, for writes before the
+/// file system is queried again.
 const MARGIN_PART: u64 = 8;
-/// The file of the reserve grows and shrinks in steps of this part of the reserve.
+/// The file of the reserve grows and shrinks in steps of the reserve divided by `STEP_PART`.
 const STEP_PART: u64 = 16;
-/// The minimum of the reserve, as a number of log files of the shortest length, so that each part
-/// of the reserve can hold one; and the largest part of a disk that this minimum may be.
+/// The minimum of the reserve is `RESERVE_LOG_FILES` log files of the shortest length, so that each
+/// part of the reserve can hold a log file. But it is at most the size of the disk divided by
+/// `RESERVE_PART_MAX`.
 const RESERVE_LOG_FILES: u64 = 16;
 const RESERVE_PART_MAX: u64 = 2;
-/// Otherwise the reserve is a sixteenth of the disk, but at most two segments, so that garbage
-/// collection has one to copy and one to fill. If segments are short, the maximum is eight segments
-/// or the last number of bytes, whichever is less.
+/// Above the minimum, the reserve is the size of the disk divided by `RESERVE_PART`, but at most
+/// `RESERVE_SEGMENTS` segments, so that garbage collection has one segment to copy and one to fill.
+/// If segments are short, the maximum is the lesser of `RESERVE_SHORT_SEGMENTS` segments and
+/// `RESERVE_BYTES_SHORT`.
 const RESERVE_PART: u64 = 16;
 const RESERVE_SEGMENTS: u64 = 2;
 const RESERVE_SHORT_SEGMENTS: u64 = 8;
 const RESERVE_BYTES_SHORT: u64 = 32 << 20;
-/// A file system that has refused a write is not trusted if it still reports more than this as
-/// free.
+/// A file system that refused a write is not trusted if it still reports more than this number of
+/// bytes as free.
 const LIE_BYTES_MIN: u64 = 1 << 20;
 
-/// File of the reserve.
+/// The path of the file of the reserve.
 const PATH: &str = "reserve";
 
-/// The part of the reserve that must remain: the less, the more space the work will free.
+/// The part of the reserve that certain work must leave. The more space the work will free, the
+/// smaller this part is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reserve {
-    /// All of it: for new data, and for work that can wait.
+    /// The whole reserve. For new data, and for work that can wait.
     Whole,
-    /// For deletes.
+    /// Half of it. For deletes.
     Half,
-    /// For purge, which frees what deletes leave.
+    /// A quarter. For purge, which frees the space of deleted rows.
     Quarter,
-    /// For rollback.
+    /// An eighth. For rollback.
     Eighth,
-    /// For garbage collection, which frees more than it takes once a checkpoint commits, and for
-    /// dirty pages that are written ahead of a checkpoint.
+    /// A sixteenth. For garbage collection, which frees more than it takes once a checkpoint
+    /// commits, and for dirty pages that are written before a checkpoint.
     Last,
-    /// For checkpoints, without which no space is freed, and for the end of transactions.
+    /// No part. For checkpoints, without which no space is freed, and for the end of transactions.
     Nothing,
 }
 
 /// The sizes that the reserve depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct SpaceSizes {
-    /// Most bytes of a segment.
+    /// The maximum length of a segment.
     pub segment_bytes: u64,
-    /// Bytes of the shortest log file.
+    /// The length of the shortest log file.
     pub log_file_bytes: u64,
 }
 
 impl SpaceSizes {
-    /// The reserve on a disk of `disk_bytes` bytes.
+    /// Returns the reserve on a disk of `disk_bytes` bytes.
     fn reserve_bytes(self, disk_bytes: u64) -> u64 {
         let Self { segment_bytes, log_file_bytes } = self;
         let most = (RESERVE_SEGMENTS * segment_bytes)
@@ -93,11 +99,11 @@ impl SpaceSizes {
 /// Bytes that must fit in addition to those of a [`Wish`].
 #[derive(Clone, Copy)]
 enum Promised {
-    /// This number, which is up to date.
+    /// This number of promised bytes, which is up to date.
     Now(u64),
-    /// The number that was last reported.
+    /// The number of promised bytes that was last reported.
     AsTold,
-    /// None: the bytes of the wish are part of the promised bytes.
+    /// No bytes, because the requested bytes are part of the promised bytes.
     Among,
 }
 
@@ -128,21 +134,21 @@ pub struct Space {
 #[derive(Default)]
 struct Known {
     reserve_bytes: u64,
-    /// Free bytes including those of the file, less the bytes owed.
+    /// The free bytes plus those of the reserve's file, less the owed bytes.
     left_bytes: u64,
-    /// The number that was last reported.
+    /// The number of promised bytes that was last reported.
     promised_bytes: u64,
-    /// Whether the file system was queried, and nothing happened since that requires another query.
+    /// Whether the file system was queried, and no event since then requires another query.
     is_asked: bool,
-    /// Whether a startup may use all that is left.
+    /// Whether a startup is in progress, which may use all remaining space.
     is_starting: bool,
     file: Option<Arc<dyn File>>,
     file_bytes: u64,
-    /// A write was refused although there was space (O4).
+    /// Whether a write was refused although the file system reported space (O4).
     is_doubted: bool,
-    /// This has happened before, so the reserve stays allocated.
+    /// Whether a write was ever refused in this way. If so, the reserve stays allocated.
     has_lied: bool,
-    /// The file system does not support allocation.
+    /// Whether the file system does not support allocation.
     cannot_allocate: bool,
 }
 
@@ -165,7 +171,7 @@ impl Known {
 }
 
 impl Space {
-    /// The space of a disk; it has no reserve until [`begin`](Self::begin).
+    /// Creates the space of a disk, without a reserve until [`begin`](Self::begin) is called.
     pub(super) fn new(disk: Arc<dyn Disk>) -> Self {
         Self {
             disk,
@@ -177,8 +183,8 @@ impl Space {
         }
     }
 
-    /// Begins a startup, which may use all that is left; frees the file of the reserve if the
-    /// startup needs its space. Does I/O.
+    /// Begins a startup, which may use all remaining space. Shrinks the file of the reserve to
+    /// nothing. Does I/O.
     pub fn begin(&self, sizes: SpaceSizes) -> Result<()> {
         let disk_bytes = self.disk.total_bytes().map_err(|e| Error::io("size", "", e))?;
         let reserve_bytes = sizes.reserve_bytes(disk_bytes);
@@ -214,7 +220,7 @@ impl Space {
         }
     }
 
-    /// Notes that `bytes` of the appended bytes are in their file. This may come before the call
+    /// Notes that `bytes` of the appended bytes are in their file. May be called before the call
     /// that notes the append.
     pub fn landed(&self, bytes: u64) {
         if sound!(true, "space: count what is appended when it is written") {
@@ -227,8 +233,8 @@ impl Space {
         self.has_freed.store(true, Relaxed);
     }
 
-    /// Notes that a write or an allocation of `bytes` bytes failed for lack of space. The file
-    /// system is queried again, and not trusted if it reports that there was space.
+    /// Notes that a write or an allocation of `bytes` bytes failed for lack of space. Queries the
+    /// file system again, and stops trusting it if it reports that there was space.
     pub fn was_refused(&self, bytes: u64) {
         let mut known = self.known.lock();
         known.is_asked = false;
@@ -239,31 +245,32 @@ impl Space {
     }
 
     /// Returns `Err(DiskFull)` unless `bytes` can be written in addition to all promised bytes,
-    /// with `stays` of the reserve left (O1). Cheap while there is space: the file system is
-    /// queried only now and then.
+    /// with `stays` of the reserve left (O1). Cheap while there is space, because the file system
+    /// is then queried only after a certain number of written bytes.
     pub fn check(&self, promised_bytes: u64, bytes: u64, stays: Reserve) -> Result<()> {
         self.decide(Wish { promised: Promised::Now(promised_bytes), bytes, stays, takes: false })
     }
 
-    /// Like [`check`](Self::check), for bytes that have already been promised.
+    /// Like [`check`](Self::check), for bytes that were already promised.
     pub fn check_to_write(&self, bytes: u64, stays: Reserve) -> Result<()> {
         self.decide(Wish { promised: Promised::Among, bytes, stays, takes: false })
     }
 
-    /// Like [`check`](Self::check) for no bytes, with the promised bytes as last reported.
+    /// Like [`check`](Self::check) for no additional bytes, with the promised bytes as last
+    /// reported.
     pub fn check_beside_promised(&self, stays: Reserve) -> Result<()> {
         self.decide(Wish { promised: Promised::AsTold, bytes: 0, stays, takes: false })
     }
 
-    /// Like [`check_beside_promised`](Self::check_beside_promised) for `bytes`, which then count as
-    /// written: the caller allocates or writes them next.
+    /// Like [`check_beside_promised`](Self::check_beside_promised), for `bytes`, which then count
+    /// as written. The caller allocates or writes them next.
     pub fn take(&self, bytes: u64, stays: Reserve) -> Result<()> {
         self.decide(Wish { promised: Promised::AsTold, bytes, stays, takes: true })
     }
 
-    /// Notes `bytes` bytes that the caller must write regardless of promises: they count as
-    /// written, and the file of the reserve shrinks to make way for them. The write shows whether
-    /// there is space.
+    /// Notes `bytes` bytes that the caller must write regardless of promises. They count as
+    /// written, and the file of the reserve shrinks to free space for them. The write itself shows
+    /// whether there is space.
     pub fn make_way(&self, bytes: u64) {
         let mut known = self.known.lock();
         let _the_write_shows_it = self.ask(&mut known, bytes);
@@ -273,7 +280,7 @@ impl Space {
     fn decide(&self, wish: Wish) -> Result<()> {
         let mut decided = self.try_wish(&wish);
         if decided.is_err() && self.has_freed.swap(false, Relaxed) && self.disk.frees_later() {
-            // This is not a barrier: without it the space is freed too, but later.
+            // This is not a barrier. Without it the space would be freed too, but later.
             let _ = self.disk.free_now();
             decided = self.try_wish(&wish);
         }
@@ -307,7 +314,8 @@ impl Space {
         Ok(())
     }
 
-    /// Bytes left after the promised ones; negative if these do not fit.
+    /// Returns the bytes that are left after the promised bytes, a negative number if the promised
+    /// bytes do not fit.
     pub fn left_beside_promised(&self) -> i64 {
         let known = self.asked();
         let left = i64::try_from(self.left_bytes(&known)).unwrap_or(i64::MAX);
@@ -330,16 +338,16 @@ impl Space {
         self.is_short.load(Relaxed)
     }
 
-    /// Queries the file system, and lets the file of the reserve grow or shrink. Called by the
-    /// background several times a second. If the disk cannot be queried, the last known values
-    /// stay.
+    /// Queries the file system, and lets the file of the reserve grow or shrink. Called by a
+    /// background thread several times a second. If the disk cannot be queried, the last known
+    /// values remain.
     pub fn look(&self, promised_bytes: u64) {
         let mut known = self.known.lock();
         known.promised_bytes = promised_bytes;
         let _asked_again_later = self.ask(&mut known, 0);
     }
 
-    /// If the disk cannot be queried, it has no space.
+    /// Queries the file system if necessary. If the query fails, the last known values remain.
     fn asked(&self) -> MutexGuard<'_, Known> {
         let mut known = self.known.lock();
         if !known.is_asked {
@@ -352,7 +360,7 @@ impl Space {
         known.left_bytes.saturating_sub(self.written_bytes.load(Relaxed))
     }
 
-    /// Queries the file system; `bytes` are about to be written in addition to the promised ones.
+    /// Queries the file system. `bytes` bytes will be written in addition to the promised bytes.
     fn ask(&self, known: &mut Known, bytes: u64) -> Result<()> {
         self.measure(known)?;
         if known.reserve_bytes > 0 && !known.is_starting {
@@ -364,8 +372,8 @@ impl Space {
     }
 
     fn measure(&self, known: &mut Known) -> Result<()> {
-        // Reset before the disk is queried: bytes that are written or land meanwhile are counted
-        // twice rather than not at all.
+        // The counter is reset before the disk is queried, so that bytes that are written during
+        // the query are counted twice rather than not at all.
         self.written_bytes.store(0, Relaxed);
         let owed_bytes = u64::try_from(self.owed_bytes.load(Relaxed)).unwrap_or(0);
         let free_bytes = match known.is_doubted {
@@ -385,7 +393,7 @@ impl Space {
             known.is_doubted = known.file_bytes < known.reserve_bytes && !known.cannot_allocate;
             self.measure(known)?;
             if known.is_doubted {
-                // The bytes to be written get their part of those that could be allocated.
+                // Shrink the file so that the bytes to be written have space.
                 let wanted = known.file_bytes.saturating_sub(known.promised_bytes.saturating_add(bytes));
                 self.resize(known, wanted);
                 return Ok(());
@@ -407,7 +415,7 @@ impl Space {
     fn wanted_file_bytes(&self, known: &Known, bytes: u64) -> u64 {
         let Known { reserve_bytes, left_bytes, .. } = *known;
         let enough = ALLOCATED_BELOW.saturating_mul(reserve_bytes);
-        // Once allocated it stays until there is clearly more space.
+        // Once allocated, the reserve stays allocated until there is clearly more space.
         let enough = if known.file_bytes > 0 { enough.saturating_add(reserve_bytes) } else { enough };
         if left_bytes >= enough && !known.has_lied || known.cannot_allocate {
             return 0;
@@ -420,8 +428,8 @@ impl Space {
         left_bytes.saturating_sub(own_bytes).min(reserve_bytes)
     }
 
-    /// Resizes the file to `wanted` bytes, or as many as possible. An error leaves it unchanged:
-    /// the next write will meet the error again.
+    /// Resizes the file to `wanted` bytes, or as close as possible. Ignores errors, which the next
+    /// write will meet again.
     fn resize(&self, known: &mut Known, wanted: u64) {
         if known.file.is_none() && wanted > 0 {
             known.file = self.disk.create(PATH).ok();
@@ -439,7 +447,7 @@ impl Space {
         known.file_bytes = if known.cannot_allocate { 0 } else { file_bytes };
     }
 
-    /// Removes the file of the reserve, if it is of no use.
+    /// Removes the file of the reserve if it is empty and there is plenty of space.
     fn remove_if_plenty(&self, known: &mut Known) {
         if known.file.is_some() && known.file_bytes == 0 && known.left_bytes > known.reserve_bytes {
             if let Ok(()) = self.disk.unlink(PATH) {
@@ -449,8 +457,8 @@ impl Space {
     }
 }
 
-/// Allocates the file, in steps if the file system is not trusted, so that it gets as much as
-/// possible. Returns whether all of it was allocated.
+/// Extends the file to `wanted` bytes. If the file system is not trusted, does so in steps, so that
+/// the file gets as much as possible. Returns whether all bytes were allocated.
 fn grow(known: &Known, file: &dyn File, wanted: u64) -> bool {
     let step = if known.is_doubted { (known.reserve_bytes / STEP_PART).max(1) } else { wanted };
     let mut bytes = known.file_bytes;
@@ -469,7 +477,7 @@ impl std::fmt::Debug for Space {
     }
 }
 
-/// The disk space of a file.
+/// Returns the disk space that a file takes.
 fn allocated_bytes(file: Option<&dyn File>) -> Result<u64> {
     file.map_or(Ok(0), File::allocated_bytes).map_err(|e| Error::io("size", PATH, e))
 }

@@ -1,15 +1,17 @@
-//! Regrouping the bytes of equally wide values: byte planes, and differences of ascending
+//! Regroups the bytes of equally wide values, as byte planes, and as differences of ascending
 //! big-endian numbers.
 //!
 //! Byte planes put all first bytes together, then all second bytes, and so on. The high bytes of
-//! numbers are alike and the low bytes are not; a compressor sees that only if they do not
-//! alternate.
+//! numbers are often equal and the low bytes are not. A compressor detects this only if the bytes
+//! do not alternate.
 
-/// Widest value that is split into byte planes; wider ones are text or the like and stay together.
+/// The maximum width of a value that is split into byte planes. Wider values are mostly text and
+/// are not split.
 pub(super) const PLANES_MAX: usize = 8;
-/// Widest key that is split into byte planes: keys are sorted, so even text keys begin alike.
+/// The maximum width of a key that is split into byte planes. Keys are sorted, so even text keys
+/// begin with similar bytes.
 pub(super) const KEY_PLANES_MAX: usize = 32;
-/// Widest number that is stored as a difference.
+/// The maximum width of a number that is stored as a difference.
 pub(super) const DELTA_MAX: usize = 8;
 
 /// Appends the byte planes of `values`, each of at least `width` bytes.
@@ -46,8 +48,8 @@ fn put_planes_of<'a, const W: usize>(out: &mut Vec<u8>, values: impl ExactSizeIt
     }
 }
 
-/// The reverse of [`put_planes`]: writes value `i` to `target[starts[i] + add..]`. `planes` has
-/// `width` bytes for each of `starts`.
+/// Reverses [`put_planes`]: writes value `i` to `target[starts[i] + add..]`. `planes` has `width`
+/// bytes for each of `starts`.
 pub(super) fn scatter_planes(planes: &[u8], width: usize, starts: &[u32], add: usize, target: &mut [u8]) {
     let count = starts.len();
     if count == 0 {
@@ -81,7 +83,7 @@ fn scatter_planes_of<const W: usize>(planes: &[u8], starts: &[u32], add: usize, 
     }
 }
 
-/// The number whose big-endian bytes are the first `width` of `value`; `width` is at most 8.
+/// Returns the first `width` bytes of `value` as a big-endian number. `width` is at most 8.
 #[inline]
 pub(super) fn number(value: &[u8], width: usize) -> u64 {
     let mut bytes = [0; 8];
@@ -89,9 +91,9 @@ pub(super) fn number(value: &[u8], width: usize) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-/// Returns how many leading bytes of the sorted `keys`, all `width` wide, to store as differences:
-/// the number that takes the fewest bits, estimated from a sample by the entropy of the byte
-/// planes.
+/// Returns the number of leading bytes of the sorted `keys` to store as differences. All keys are
+/// `width` bytes wide. The choice needs the fewest bits, estimated by the entropy of byte planes of
+/// a sample.
 pub(super) fn best_delta_width(keys: &[&[u8]], width: usize) -> usize {
     let sample = Sample::new(keys);
     if sample.pairs.is_empty() {
@@ -100,13 +102,13 @@ pub(super) fn best_delta_width(keys: &[&[u8]], width: usize) -> usize {
     let plain: Vec<u32> = (0..width.min(DELTA_MAX)).map(|b| sample.plain_cost(b)).collect();
     let (mut best, mut best_cost) = (0, plain.iter().sum::<u32>());
     for delta_width in 1..=plain.len() {
-        // A number does not end between a byte that hardly varies and one that varies.
+        // A number does not end where a byte that hardly varies is followed by a byte that varies.
         if plain.get(delta_width).is_some_and(|&next| next > 2 * plain[delta_width - 1]) {
             continue;
         }
         let rest: u32 = plain[delta_width..].iter().sum();
         let cost = rest + sample.delta_cost(delta_width);
-        // A saving below 3 % may be an accident of the sample.
+        // A saving below 3 % may be due to the sample.
         if cost < best_cost - best_cost / 32 {
             (best, best_cost) = (delta_width, cost);
         }
@@ -116,7 +118,7 @@ pub(super) fn best_delta_width(keys: &[&[u8]], width: usize) -> usize {
 
 const SAMPLE_PAIRS: usize = 64;
 
-/// Neighbouring keys, sampled from all parts of a page.
+/// Pairs of neighbouring keys, sampled from all parts of a page.
 struct Sample<'a> {
     pairs: Vec<(&'a [u8], &'a [u8])>,
 }
@@ -139,7 +141,7 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// Roughly the bits that coding these bytes one by one takes, in sixteenths of a bit.
+/// Estimates the bits needed to encode these bytes one by one, in sixteenths of a bit.
 fn entropy_bits(bytes: impl ExactSizeIterator<Item = u8> + Clone) -> u32 {
     let total = log2_16(bytes.len());
     let mut counts = [0u8; 256];
@@ -147,7 +149,7 @@ fn entropy_bits(bytes: impl ExactSizeIterator<Item = u8> + Clone) -> u32 {
     bytes.map(|byte| total - log2_16(usize::from(counts[usize::from(byte)]))).sum()
 }
 
-/// Sixteen times the binary logarithm of a number up to [`SAMPLE_PAIRS`].
+/// Returns sixteen times the binary logarithm of a number up to [`SAMPLE_PAIRS`].
 fn log2_16(n: usize) -> u32 {
     const LOG2_16: [u8; SAMPLE_PAIRS + 1] = [
         0, 0, 16, 25, 32, 37, 41, 45, 48, 51, 53, 55, 57, 59, 61, 63, 64, 65, 67, 68, 69, 70, 71, 72, 73, 74,

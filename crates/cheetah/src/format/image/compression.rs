@@ -6,19 +6,19 @@ use crate::format::contexts;
 use zstd::bulk::Compressor;
 use zstd::zstd_safe::{CParameter, DCtx};
 
-/// Up to this level Zstandard takes the first match that it finds, even a poor one.
+/// Up to this level Zstandard uses the first match that it finds, even if the match is poor.
 const FAST_LEVEL_MAX: i32 = 1;
-/// The shortest match at those levels. Zstandard's own choice for small pages is 5. But among
-/// digits, five repeat by chance all the time, and encoding such a match takes more bits than the
-/// digits, and more time to read.
+/// The minimum length of a match at levels up to `FAST_LEVEL_MAX`. Zstandard's default for small
+/// pages is 5. But in text made of digits, five digits often repeat by chance, and encoding this
+/// match takes more bits than the digits themselves, and more time to decode.
 const FAST_MATCH_BYTES_MIN: u32 = 6;
-/// From this level on, content is also compressed at the fast level, and the smaller result is
-/// taken. That adds a quarter of the time at level 6, a twelfth at 12 (decision 30). Without it
-/// digits would get larger where denser images are requested, because the short matches of these
-/// levels cost more than they save.
+/// From this level on, content is also compressed at `FAST_LEVEL_MAX`, and the smaller result is
+/// used. This adds a quarter of the time at level 6, and a twelfth at level 12 (decision 30).
+/// Otherwise a high level could result in larger images of digits than level 1, because its short
+/// matches cost more than they save.
 const DENSE_LEVEL_MIN: i32 = 6;
-/// At the fast levels Zstandard uses a dictionary's tables in place up to this size of content. At
-/// other levels the size is larger.
+/// The maximum length of content for which Zstandard uses a dictionary's tables in place at the
+/// fast levels. At other levels the maximum is larger.
 const ATTACHED_BYTES_MAX: usize = 8 << 10;
 /// The memory that Zstandard needs to decompress, at any level.
 const DECOMPRESSOR_BYTES: usize = 96 << 10;
@@ -28,7 +28,7 @@ const UNSET: i32 = i32::MIN;
 /// How bytes are compressed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Codec {
-    /// Not at all.
+    /// No compression.
     None,
     /// LZ4 block: fastest.
     Lz4,
@@ -46,7 +46,7 @@ impl Codec {
         }
     }
 
-    /// The codec with that code.
+    /// Returns the codec with this code.
     pub fn from_code(code: u8) -> Option<Self> {
         match code {
             0 => Some(Codec::None),
@@ -67,25 +67,26 @@ pub struct Compression {
 }
 
 impl Default for Compression {
-    /// Zstandard level 1: on content regrouped by column, other levels gain a tenth at most, for 7
-    /// to 70 times the time (docs/users/innodb.md).
+    /// The default is Zstandard level 1. On content regrouped by column, other levels save at most
+    /// a tenth, for 7 to 70 times the time (docs/users/innodb.md).
     fn default() -> Self {
         Self { codec: Codec::Zstd, level: 1 }
     }
 }
 
-/// The contexts of Zstandard: some 400 KiB once used, up to 2 MiB if the level is high, and half a
-/// megabyte more once dictionaries were used. They are reused (see the module `contexts`).
+/// The contexts of Zstandard. They take about 400 KiB once used, up to 2 MiB if the level is high,
+/// and half a megabyte more once dictionaries were used. They are reused (see the module
+/// `contexts`).
 ///
 /// For longer contents Zstandard copies a dictionary's tables, which takes several times the
-/// memory. Zstandard frees that memory after a hundred contents that need less, and with one
-/// compressor for all leaves this would fragment the allocator's memory with holes of half a
-/// megabyte. So a thread that compresses long contents has a second compressor.
+/// memory. Zstandard frees that memory after compressing a hundred contents that need less, and if
+/// one compressor were used for all contents, this would fragment the allocator's memory with holes
+/// of half a megabyte. So a thread that compresses long contents has a second compressor.
 #[derive(Default)]
 pub(super) struct Contexts {
     /// The compressor, and the level that it is set to.
     compressor: Option<(i32, Compressor<'static>)>,
-    /// For long contents with a dictionary.
+    /// The compressor for long contents with a dictionary.
     copying_compressor: Option<Compressor<'static>>,
     decompressor: Option<DCtx<'static>>,
 }
@@ -108,8 +109,8 @@ impl Contexts {
     }
 }
 
-/// Appends `raw` to `out`: compressed as `wanted` if that saves at least 5 %, plain otherwise.
-/// Returns the codec used. The dictionary, if there is one, is used with Zstandard only.
+/// Appends `raw` to `out`. Compresses it as `wanted` if that saves at least 5 %. Returns the codec
+/// used. A dictionary is used only with Zstandard.
 pub(super) fn compress(
     contexts: &mut Contexts,
     raw: &[u8],
@@ -139,8 +140,8 @@ pub(super) fn compress(
     Codec::None
 }
 
-/// Fills `raw` with the bytes that `compress` was given, using the same dictionary. `raw` must have
-/// their length.
+/// Fills `raw` with the bytes that were passed to `compress`, with the same dictionary. `raw` must
+/// have their length.
 pub(super) fn decompress(
     contexts: &mut Contexts,
     codec: Codec,
@@ -160,14 +161,14 @@ pub(super) fn decompress(
     ensure(filled == Some(raw.len()), "content does not decompress")
 }
 
-/// LZ4 needs a target of its worst-case size, so it gets a buffer of its own.
+/// LZ4 needs a target of its worst-case size, so it compresses into a separate buffer.
 fn compress_lz4(raw: &[u8], target: &mut [u8]) -> Option<usize> {
     let compressed = lz4_flex::block::compress(raw);
     target.get_mut(..compressed.len())?.copy_from_slice(&compressed);
     Some(compressed.len())
 }
 
-/// Like [`compress_zstd`], at `level` or at the fast level, whichever gives less.
+/// Like [`compress_zstd`], at `level` or at `FAST_LEVEL_MAX`, whichever result is smaller.
 fn compress_smallest(
     kept: &mut Option<(i32, Compressor<'static>)>,
     raw: &[u8],
@@ -215,7 +216,7 @@ fn compress_beside(
 /// fit its target.
 fn set_level(compressor: &mut Compressor<'static>, level: i32) -> Option<()> {
     compressor.set_parameter(CParameter::CompressionLevel(level)).ok()?;
-    // 0 is the level's own choice.
+    // Zero selects the default of the level.
     let shortest = if level <= FAST_LEVEL_MAX { FAST_MATCH_BYTES_MIN } else { 0 };
     compressor.set_parameter(CParameter::MinMatch(shortest)).ok()
 }

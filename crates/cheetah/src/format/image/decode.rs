@@ -1,4 +1,4 @@
-//! From an image to the page. Total on any bytes.
+//! Decodes an image to the page. Works on any bytes.
 
 use super::compression::decompress;
 use super::dictionary::Dictionary;
@@ -11,10 +11,10 @@ use crate::format::encryption::Key;
 use crate::format::page::{PageBuf, PageView, PAGE_BYTES_MAX};
 use crate::format::ImageRef;
 
-/// Checks that `image` is the one that the map names, complete and unchanged; the content is not
-/// decoded.
+/// Checks that `image` is the complete and unchanged image that the map names. Does not decode the
+/// content.
 ///
-/// `Corruption` if not, `Unsupported` if a newer version wrote it.
+/// Fails with `Corruption` if it is not, and with `Unsupported` if a newer version wrote it.
 pub fn check(image: &[u8], expected: &ImageRef) -> Result<ImageHeader> {
     let corrupt = |defect: Defect| defect.in_place(expected.to_string());
     let intact = is_intact(image, expected.location.address(), expected.location.crc);
@@ -42,19 +42,20 @@ pub struct Means<'a> {
 }
 
 impl Workspace {
-    /// Rebuilds in `page` the page of `image`, which must be the image that the map names and need
-    /// no dictionary and no key. `page` gets the right size; after an error its bytes are
+    /// Rebuilds the page of `image` in `page`. The image must be the one that the map names, and
+    /// must not need a dictionary or a key. `page` is resized; after an error its bytes are
     /// unspecified.
     ///
-    /// `Corruption` if anything is wrong, `Unsupported` if a newer version wrote the image.
+    /// Fails with `Corruption` if anything is wrong, and with `Unsupported` if a newer version
+    /// wrote the image.
     pub fn decode(&mut self, image: &[u8], expected: &ImageRef, page: &mut PageBuf) -> Result<ImageHeader> {
         let header = check(image, expected)?;
         self.rebuild(&header, image, expected, Means::default(), page)?;
         Ok(header)
     }
 
-    /// Like [`decode`](Self::decode), for an image that [`check`] has just accepted, with the
-    /// header that it returned. The checksum of the image is not computed again.
+    /// Like [`decode`](Self::decode), for an image that [`check`] accepted. `header` is the header
+    /// that `check` returned. Does not compute the checksum of the image again.
     pub fn rebuild(
         &mut self,
         header: &ImageHeader,

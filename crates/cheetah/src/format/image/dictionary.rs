@@ -1,14 +1,14 @@
-//! Dictionaries: content similar to the pages of a tree, which the compressor sees before each of
-//! them.
+//! Dictionaries. A dictionary is content similar to the pages of a tree. The compressor treats it
+//! as if it preceded each page.
 //!
 //! A dictionary is made of unchanged pieces of pages. A dictionary trained by Zstandard would gain
 //! 1 to 3 % more, for 100 ms (docs/developers/decisions/0030-dictionaries.md).
 //!
 //! Invariants
-//!   I1  An image names its dictionary by page and checksum of the content. With another dictionary
-//!       Zstandard may well return wrong bytes of the right length; only this name prevents it.
-//!   I2  Reading needs a [`Dictionary`], which is small and quick to create; writing needs a
-//!       [`Primer`], which is neither.
+//!   I1  An image names its dictionary by page and checksum of the content. With a wrong dictionary
+//!       Zstandard may return wrong bytes of the right length; only this check prevents it.
+//!   I2  Reading needs a [`Dictionary`], which is small and quick to create. Writing needs a
+//!       [`Primer`], which is large and slow to create.
 
 use super::compression::{Codec, Compression};
 use crate::base::{Error, PageId, Result};
@@ -17,13 +17,13 @@ use zstd::zstd_safe::{CDict, DDict};
 
 /// Bytes of the name of a dictionary in an image.
 pub(super) const NAME_BYTES: usize = 9;
-/// Bytes of the pieces that a dictionary is made of.
+/// The length of the pieces that a dictionary consists of.
 const PIECE_BYTES: usize = 1 << 10;
-/// The lowest level (except negative ones) with a dictionary: level 1 looks into a dictionary too
-/// seldom to gain from it.
+/// The minimum level with a dictionary, except for negative levels. Level 1 searches a dictionary
+/// too seldom to benefit from it.
 const LEVEL_MIN: i32 = 3;
-/// The beginning of a trained dictionary, whose tables Zstandard would read. Our dictionaries never
-/// begin so.
+/// The first bytes of a trained dictionary, from which Zstandard would read tables. Our
+/// dictionaries never begin with these bytes.
 const TRAINED_MAGIC: [u8; 4] = [0x37, 0xa4, 0x30, 0xec];
 
 /// The dictionary named in an image (I1).
@@ -47,22 +47,22 @@ impl DictionaryName {
     }
 }
 
-/// A dictionary to decompress with: some 90 KiB.
+/// A dictionary for decompression. It takes about 90 KiB.
 pub struct Dictionary {
     name: DictionaryName,
     decompressor: DDict<'static>,
 }
 
 impl Dictionary {
-    /// The dictionary with that content, in that page. Returns `Corruption` if no dictionary can
-    /// have that content, and `Limit` if there is no memory.
+    /// Creates the dictionary with this content, stored in page `page`. Fails with `Corruption` if
+    /// no dictionary can have this content, and with `Limit` if there is no memory.
     pub fn new(page: PageId, content: &[u8]) -> Result<Self> {
         let name = DictionaryName::of(page, content)?;
         let decompressor = DDict::try_create(content).ok_or_else(no_memory)?;
         Ok(Self { name, decompressor })
     }
 
-    /// The name that images have for it.
+    /// Its name in images.
     pub fn name(&self) -> DictionaryName {
         self.name
     }
@@ -77,7 +77,7 @@ impl Dictionary {
     }
 }
 
-/// A dictionary to compress with: some hundreds of KiB, more for higher levels.
+/// A dictionary for compression. It takes a few hundred KiB, and more for higher levels.
 pub struct Primer {
     name: DictionaryName,
     compression: Compression,
@@ -85,7 +85,7 @@ pub struct Primer {
 }
 
 impl Primer {
-    /// Like [`Dictionary::new`], for writing with that compression.
+    /// Like [`Dictionary::new`], for writing with this compression.
     pub fn new(page: PageId, content: &[u8], compression: Compression) -> Result<Self> {
         let name = DictionaryName::of(page, content)?;
         let level = if compression.level < 0 { compression.level } else { compression.level.max(LEVEL_MIN) };
@@ -93,7 +93,7 @@ impl Primer {
         Ok(Self { name, compression, compressor })
     }
 
-    /// The name that images have for the dictionary.
+    /// The name of the dictionary in images.
     pub fn name(&self) -> DictionaryName {
         self.name
     }
@@ -103,7 +103,7 @@ impl Primer {
         self.compression
     }
 
-    /// The same dictionary, stored in another page.
+    /// Returns the same dictionary, stored in another page.
     pub fn in_page(self, page: PageId) -> Self {
         Self { name: DictionaryName { page, ..self.name }, ..self }
     }
@@ -113,13 +113,13 @@ impl Primer {
         self.compressor.sizeof()
     }
 
-    /// Returns whether a dictionary is of use with that compression.
+    /// Returns whether dictionaries are used with this compression.
     pub fn suits(compression: Compression) -> bool {
         compression.codec == Codec::Zstd
     }
 
-    /// Returns whether a dictionary is of use for pages of this kind: most trees have many such
-    /// pages, which are alike.
+    /// Returns whether dictionaries are used for pages of this kind: kinds of which most trees have
+    /// many similar pages.
     pub fn serves(kind: PageKind) -> bool {
         matches!(kind, PageKind::Leaf | PageKind::Blob)
     }
@@ -145,13 +145,13 @@ impl std::fmt::Debug for Primer {
     }
 }
 
-/// Content for a dictionary of at most `bytes_max` bytes: pieces from all parts of `contents`,
-/// which are contents of pages before compression.
+/// Returns the content for a dictionary of at most `bytes_max` bytes. It consists of pieces from
+/// all parts of `contents`, which are contents of pages before compression.
 pub fn dictionary_of(contents: &[&[u8]], bytes_max: usize) -> Vec<u8> {
     let pieces: Vec<&[u8]> = contents.iter().flat_map(|content| content.chunks(PIECE_BYTES)).collect();
     let all_bytes: usize = contents.iter().map(|content| content.len()).sum();
     let mut chosen = Vec::with_capacity(bytes_max);
-    // Take pieces at equal distances, as many as fit.
+    // Take as many pieces as fit, at equal distances.
     let (mut seen, mut taken) = (0u64, 0u64);
     for piece in pieces {
         let wanted = (seen + piece.len() as u64) * bytes_max as u64;

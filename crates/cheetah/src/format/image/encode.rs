@@ -1,4 +1,4 @@
-//! From the bytes of a page to its image. Never fails.
+//! Encodes the bytes of a page as its image. Never fails.
 
 use super::compression::{compress, Codec, Compression};
 use super::dictionary::{Primer, NAME_BYTES};
@@ -13,22 +13,23 @@ use crate::format::row::RowFormatVersion;
 /// How to encode a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Encoding<'a> {
-    /// The columns of the rows in its leaf; rows of another format are stored too, but not by
+    /// The format of the rows in its leaf. Rows of another format are stored too, but not by
     /// column.
     pub row_format: &'a RowFormatVersion,
     /// How to compress it.
     pub compression: Compression,
-    /// Records of transactions below this ID lose their version: all snapshots see them.
+    /// Records of transactions below this ID lose their version, because they are visible to all
+    /// snapshots.
     pub freeze_below: TxnId,
     /// The dictionary for its leaves and large values, if they are compressed by Zstandard.
     pub dictionary: Option<&'a Primer>,
-    /// The key that encrypts it, with a nonce that is used for nothing else.
+    /// The key that encrypts it, with a nonce that is used only for this image.
     pub lock: Option<(&'a Key, [u8; NONCE_BYTES])>,
 }
 
 impl Workspace {
-    /// Replaces `image` by the image of `page`, at most [`super::max_image_bytes`] long. It is not
-    /// sealed yet ([`super::seal`]).
+    /// Replaces `image` with the image of `page`, which is at most [`super::max_image_bytes`] long.
+    /// The image is not sealed yet ([`super::seal`]).
     pub fn encode(
         &mut self,
         page: &[u8],
@@ -72,13 +73,13 @@ impl Workspace {
         }
     }
 
-    /// The content of a page before compression, as [`encode`](Self::encode) makes it.
+    /// Returns the content of a page before compression, as produced by [`encode`](Self::encode).
     pub fn content(&mut self, page: &[u8], row_format: &RowFormatVersion, freeze_below: TxnId) -> &[u8] {
         self.regroup(page, row_format, freeze_below);
         &self.raw
     }
 
-    /// The length of an image with this content.
+    /// Returns the length of an image with this content.
     pub fn image_bytes(
         &mut self,
         content: &[u8],

@@ -1,7 +1,7 @@
-//! Finds one record in the image of a leaf, without building the page. Total on any bytes.
+//! Finds one record in the image of a leaf, without building the page. Works on any bytes.
 //!
 //! The search does not verify that keys ascend and are within the fences. The checksum of the image
-//! says that they are as they were encoded.
+//! shows that the keys are as they were encoded.
 
 use super::decode::Means;
 use super::header::ImageHeader;
@@ -14,21 +14,21 @@ use crate::format::varint;
 use crate::format::ImageRef;
 use std::cmp::Ordering;
 
-/// A leaf in the form that its image has.
+/// A leaf in the form in which its image stores it.
 pub struct LeafImage<'a> {
     content: TreeContent<'a>,
     tree: TreeId,
-    /// The common prefix of the fences, which the stored keys lack.
+    /// The length of the common prefix of the fences, which the stored keys omit.
     prefix_bytes: usize,
-    /// If the beginnings of keys are stored as differences: the beginnings.
+    /// The beginnings of the keys, if they are stored as differences.
     sums: Vec<u64>,
-    /// If the lengths of keys vary: the position of each key.
+    /// The position of each key, if the lengths of keys vary.
     starts: Vec<u32>,
 }
 
 impl Workspace {
-    /// Decompresses an image that [`check`](super::check) has just accepted, with the header that
-    /// it returned, and runs `f` on the leaf. Returns `None` if the image is not of a leaf.
+    /// Decompresses an image that [`check`](super::check) accepted, and runs `f` on the leaf.
+    /// `header` is the header that `check` returned. Returns `None` if the image is not of a leaf.
     pub fn look_into<R>(
         &mut self,
         header: &ImageHeader,
@@ -77,7 +77,7 @@ impl<'a> LeafImage<'a> {
         self.content.low
     }
 
-    /// Its high fence; `None` for the rightmost leaf.
+    /// Its high fence, or `None` for the rightmost leaf.
     pub fn high(&self) -> Option<&'a [u8]> {
         self.content.high
     }

@@ -1,5 +1,5 @@
-//! The header of an image, and sealing: writing the address and the checksum once the image has a
-//! location.
+//! The header of an image, and the sealing of an image: its address and checksum are written once
+//! it has a location.
 //!
 //! | offset | size | field                                                                    |
 //! |--------|------|--------------------------------------------------------------------------|
@@ -25,10 +25,11 @@
 //! | -      | -    | content, compressed; zeros                                               |
 //!
 //! Invariants
-//!   I1  An image names its page and its own address, so a lost or misdirected write is detected.
+//!   I1  An image contains its page number and its own address, so a lost or misdirected write is
+//!       detected.
 //!   I2  The checksum covers every byte.
-//!   I3  An image is written in the oldest version that can express it, so that older engines read
-//!       it. A dictionary has no dictionary itself.
+//!   I3  An image is written in the oldest version that can express it, so that older engines can
+//!       read it. The image of a dictionary is compressed without a dictionary.
 //!   I4  The checksum covers the encrypted bytes, so moving or checking an image needs no key (E8).
 
 use super::compression::Codec;
@@ -40,13 +41,13 @@ use crate::format::page::{PageKind, PAGE_BYTES_MAX, PAGE_BYTES_MIN};
 
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 48;
-/// The newest format that this version reads.
+/// The newest image format that this engine reads.
 pub const FORMAT_VERSION: u8 = 3;
 /// The newest version without encryption.
 const PLAIN_VERSION: u8 = 2;
 /// The version without encryption and dictionaries.
 const OLD_VERSION: u8 = 1;
-/// The codec on disk of content that is compressed with a dictionary.
+/// The codec's code on disk for content that is compressed with a dictionary.
 const CODEC_WITH_DICTIONARY: u8 = 3;
 
 const MAGIC: [u8; 4] = *b"IMG1";
@@ -75,11 +76,12 @@ pub struct ImageHeader {
     pub payload_bytes: usize,
     /// The dictionary that is needed to decompress it.
     pub dictionary: Option<DictionaryName>,
-    /// How it is encrypted. If it is, only the page of `dictionary` is valid.
+    /// The head of the encrypted block, if the image is encrypted. If it is, only the page of
+    /// `dictionary` is valid, because its checksum is encrypted.
     pub closed: Option<BoxHead>,
 }
 
-/// Bytes of the number of a dictionary's page.
+/// The length of the page number of a dictionary.
 const PAGE_BYTES: usize = 5;
 /// Bytes of the checksum of a dictionary.
 const CRC_BYTES: usize = NAME_BYTES - PAGE_BYTES;
@@ -121,7 +123,8 @@ impl ImageHeader {
         }
     }
 
-    /// Replaces `opened` by the decrypted content of an image; returns the name of its dictionary.
+    /// Replaces `opened` with the decrypted content of an image. Returns the name of its
+    /// dictionary.
     pub(super) fn open(
         &self,
         image: &[u8],
@@ -140,7 +143,7 @@ impl ImageHeader {
         Ok(Some(DictionaryName { crc, ..name }))
     }
 
-    /// The first version that can express the header (I3).
+    /// The oldest version that can express the header (I3).
     fn version(&self) -> u8 {
         match self.dictionary.is_some() || self.kind == PageKind::Dictionary {
             _ if self.closed.is_some() => FORMAT_VERSION,
@@ -222,11 +225,11 @@ pub(super) fn claimed_version(image: &[u8]) -> Option<u8> {
     image.starts_with(&MAGIC).then(|| image.get(AT_VERSION).copied()).flatten()
 }
 
-/// Writes the image's own address and its checksum into it; returns the checksum. Also used to give
-/// a copied image its new address.
+/// Writes the image's address and checksum into it, and returns the checksum. Also used to write
+/// the new address of a copied image.
 ///
 /// # Panics
-/// When `image` is shorter than a header.
+/// If `image` is shorter than a header.
 pub fn seal(image: &mut [u8], address: u64) -> u32 {
     image[ADDRESS].copy_from_slice(&address.to_le_bytes());
     let crc = checksum(image);
@@ -234,8 +237,8 @@ pub fn seal(image: &mut [u8], address: u64) -> u32 {
     crc
 }
 
-/// Returns the length, page and checksum that the possible start of an image claims, to find images
-/// in a file. Only the magic is checked; see [`is_intact`].
+/// Returns the length, page and checksum in the header of a possible image. Used to search for
+/// images in a file. Checks only the magic; see [`is_intact`].
 pub fn glance(start: &[u8]) -> Option<(usize, PageId, u32)> {
     let mut reader = Reader::new(start);
     let is_image = reader.array().ok()? == MAGIC;
@@ -246,7 +249,7 @@ pub fn glance(start: &[u8]) -> Option<(usize, PageId, u32)> {
     is_image.then_some((length, pid, crc))
 }
 
-/// Returns whether this is the intact image that was sealed with this address and checksum.
+/// Returns whether `image` is intact and was sealed with this address and checksum.
 pub fn is_intact(image: &[u8], address: u64, crc: u32) -> bool {
     image.len() >= HEADER_BYTES
         && image[ADDRESS] == address.to_le_bytes()

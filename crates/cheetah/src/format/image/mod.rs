@@ -1,7 +1,8 @@
-//! The image of a page on disk: its content regrouped by column, compressed, sealed.
+//! The image of a page on disk: the content of the page, regrouped by column, compressed and
+//! sealed.
 //!
-//! [`Workspace::encode`] never fails. [`Workspace::decode`] accepts any bytes and returns a page
-//! that passes verification, or an error.
+//! [`Workspace::encode`] never fails. [`Workspace::decode`] accepts any bytes, and returns an error
+//! or a page that passes verification.
 
 mod columns;
 mod compression;
@@ -30,22 +31,22 @@ pub use workspace::Workspace;
 use super::encryption::BOX_HEAD_BYTES;
 use super::row::RowFormatVersion;
 
-/// The length of an image is a multiple of this.
+/// The length of an image is a multiple of this number of bytes.
 pub const ALIGN_BYTES: usize = 64;
 
-/// The largest image of a page of `page_bytes`.
+/// Returns the maximum length of the image of a page of `page_bytes`.
 pub const fn max_image_bytes(page_bytes: usize) -> usize {
     (HEADER_BYTES + BOX_HEAD_BYTES + max_raw_bytes(page_bytes)).next_multiple_of(ALIGN_BYTES)
 }
 
-/// The longest content of an image before compression. A record takes less than in its page, where
-/// it also has a slot; so do fences and header fields. A row-format version longer than an eighth
-/// of the page is left out.
+/// Returns the maximum length of an image's content before compression. Records, fences and header
+/// fields take less than in the page, where a record also has a slot. A row-format version takes at
+/// most an eighth of the page; a longer one is not stored.
 const fn max_raw_bytes(page_bytes: usize) -> usize {
     page_bytes + page_bytes / 8
 }
 
-/// The encoded row-format version, if it is short enough to be stored in an image.
+/// Returns the encoded row-format version, if it is short enough to be stored in an image.
 fn usable_format(row_format: &RowFormatVersion, page_bytes: usize) -> Option<Vec<u8>> {
     let mut encoded = Vec::new();
     row_format.encode(&mut encoded);

@@ -1,8 +1,8 @@
-//! Rebuilds a page from the content of an image. Total on any bytes; the caller verifies the page.
+//! Rebuilds a page from the content of an image. Works on any bytes. The caller verifies the page.
 //!
 //! First all columns are located in the content ([`TreeContent`]), which gives the length of each
-//! record. Then the records are laid out as if inserted in order, the first one highest. Then each
-//! column is spread over the records.
+//! record. Then each record gets its space in the page: the first record is at the highest
+//! position. Finally the bytes of each column are copied to the records.
 
 use super::columns::{scatter_planes, PLANES_MAX};
 use super::transpose::FLAG_DEAD;
@@ -139,7 +139,8 @@ fn spread_together(bytes: &[u8], width: usize, starts: &[u32], add: usize, page:
     }
 }
 
-/// Sums up differences, stored as byte planes, to big-endian numbers of `width` bytes, at most 8.
+/// Sums up differences, which are stored as byte planes, and writes the sums to `starts` as
+/// big-endian numbers of `width` bytes. `width` is at most 8.
 fn spread_deltas(planes: &[u8], width: usize, starts: &[u32], page: &mut [u8]) {
     match width {
         1 => spread_deltas_of::<1>(planes, starts, page),

@@ -5,8 +5,9 @@ use super::ALIGN_BYTES;
 use crate::format::bytes::Defect;
 use crate::format::encryption::{BoxHead, Key, NONCE_BYTES};
 
-/// Replaces `out` by the image with this header, decrypted with `key` if it is encrypted, and then
-/// encrypted with `lock` if there is one. The result is not sealed yet ([`super::seal`]).
+/// Replaces `out` with a copy of `image`, whose header is `header`. Decrypts the content with `key`
+/// if it is encrypted, and encrypts it with `lock` if there is one. The result is not sealed yet
+/// ([`super::seal`]).
 pub fn reclose(
     header: &ImageHeader,
     image: &[u8],

@@ -81,8 +81,8 @@ fn put_keys(keys: &[&[u8]], out: &mut Vec<u8>) {
     put_planes(out, width - delta_width, keys.iter().map(|key| &key[delta_width..]));
 }
 
-/// Appends the differences between the numbers that the first `width` bytes of the keys form, as
-/// byte planes. The first difference is from zero.
+/// Reads the first `width` bytes of each key as a number, and appends the differences between
+/// consecutive numbers as byte planes. The first difference is from zero.
 fn put_deltas(keys: &[&[u8]], width: usize, out: &mut Vec<u8>) {
     let mut previous = 0;
     let difference = |key: &&[u8]| {
@@ -145,7 +145,7 @@ fn put_opaque(records: &[RecordRef<'_>], out: &mut Vec<u8>) {
     }
 }
 
-/// The length that all of them have, 0 if there are none; `None` if they differ.
+/// Returns the common value of `lengths`, or 0 if there are none, or `None` if they differ.
 fn common_width(mut lengths: impl Iterator<Item = usize>) -> Option<usize> {
     let first = lengths.next().unwrap_or(0);
     lengths.all(|length| length == first).then_some(first)
@@ -158,7 +158,7 @@ struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// `None` if a payload is not a row of this row-format version.
+    /// Returns `None` if a payload is not a row of this row-format version.
     fn parse(row_format: &'a RowFormatVersion, records: &[RecordRef<'a>]) -> Option<Self> {
         let rows = records.iter().map(|record| RowView::parse(row_format, record.payload));
         Some(Self { row_format, rows: rows.collect::<Result<_, _>>().ok()? })

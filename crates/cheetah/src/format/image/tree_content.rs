@@ -1,5 +1,5 @@
-//! The content of an image of a leaf or inner page: the position of each column in it. Total on any
-//! bytes; nothing is copied.
+//! Finds the position of each column in the content of an image of a leaf or inner page. Works on
+//! any bytes, and copies nothing.
 
 use super::columns::{DELTA_MAX, KEY_PLANES_MAX, PLANES_MAX};
 use super::transpose::*;
@@ -55,7 +55,7 @@ impl<'a> TreeContent<'a> {
     }
 }
 
-/// One byte each, or none if all records are ordinary.
+/// Reads the flags of the records: one byte for each record, or none if no record has flags.
 fn parse_flags<'a>(reader: &mut Reader<'a>, count: usize) -> Parsed<&'a [u8]> {
     match reader.u8()? {
         0 => Ok(&[]),
@@ -64,7 +64,7 @@ fn parse_flags<'a>(reader: &mut Reader<'a>, count: usize) -> Parsed<&'a [u8]> {
     }
 }
 
-/// Reads `count` lengths; also returns their sum.
+/// Reads `count` lengths. Also returns their sum.
 fn parse_lengths(reader: &mut Reader<'_>, count: usize) -> Parsed<(Vec<u32>, usize)> {
     let mut lengths = Vec::with_capacity(count);
     let mut total = 0;
@@ -76,7 +76,7 @@ fn parse_lengths(reader: &mut Reader<'_>, count: usize) -> Parsed<(Vec<u32>, usi
     Ok((lengths, total))
 }
 
-/// The records that have a version, ascending, and the byte planes of the versions.
+/// The records that have a version, in ascending order, and the byte planes of the versions.
 pub(super) struct Versions<'a> {
     pub(super) rows: Vec<usize>,
     pub(super) planes: &'a [u8],
@@ -97,7 +97,7 @@ impl<'a> Versions<'a> {
     }
 }
 
-/// Where the suffixes are in the content.
+/// The positions of the suffixes in the content.
 pub(super) enum Keys<'a> {
     Varying { lengths: Vec<u32>, bytes: &'a [u8] },
     Together { width: usize, bytes: &'a [u8] },
@@ -131,7 +131,7 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// Where the payloads are in the content.
+/// The positions of the payloads in the content.
 pub(super) enum Payloads<'a> {
     Varying { lengths: Vec<u32>, bytes: &'a [u8] },
     Together { width: usize, bytes: &'a [u8] },

@@ -2,9 +2,10 @@
 
 use super::compression::Contexts;
 
-/// Buffers and contexts that encoding and decoding reuse: about 512 KiB once both were used, as
-/// much again once dictionaries were, and up to 2 MiB if a table's level is high. The caller keeps
-/// it: one in each thread would use more memory than a small buffer pool.
+/// Buffers and contexts that encoding and decoding reuse. They take about 512 KiB once both were
+/// used, another 512 KiB once dictionaries were used, and up to 2 MiB if a table's level is high.
+/// The caller keeps the workspace: a workspace in each thread would use more memory than a small
+/// buffer pool.
 #[derive(Default)]
 pub struct Workspace {
     pub(super) raw: Vec<u8>,

@@ -1,11 +1,11 @@
-//! Building a page from columns of records: first each record gets its space, then the bytes are
+//! Builds a page from columns of records. First each record gets its space, then its bytes are
 //! filled in.
 
 use super::layout::*;
 use super::write::{NoRoom, PageMut};
 use crate::format::varint;
 
-/// The facts about a record that are known before its bytes.
+/// The properties of a record that are known before its bytes are written.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::format) struct Outline {
     pub(in crate::format) flags: RecordFlags,
@@ -60,7 +60,7 @@ impl PageMut<'_> {
         places.payloads.push(at as u32);
     }
 
-    /// Computes the heads of all slots; the suffixes of the records must have been written.
+    /// Computes the heads of all slots. The suffixes of the records must have been written.
     pub(in crate::format) fn set_heads(&mut self, records: &[Outline], places: &Places) {
         let bytes = self.bytes_mut();
         for (i, (record, &start)) in records.iter().zip(&places.suffixes).enumerate() {

@@ -1,5 +1,5 @@
-//! Pending changes of a leaf: encoded one after another, and applied together. Change files contain
-//! the same encoding, so a new encoding needs a new change file version.
+//! Pending changes of a leaf. They are encoded one after another, and applied together. Change
+//! files contain the same encoding, so a new encoding needs a new version of change files.
 
 use super::layout::{RecordFlags, RecordRef};
 use super::view::PageView;
@@ -16,19 +16,19 @@ const KEY_BYTES_MAX: usize = super::PAGE_BYTES_MAX;
 /// The change of one key of a leaf.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BufferedChange<'a> {
-    /// Adds the record; the key has no live record.
+    /// Adds the record. The key is expected to have no live record.
     New(RecordRef<'a>),
-    /// Puts the record, whether or not the key has one.
+    /// Adds the record, or replaces the record that the key has.
     Put(RecordRef<'a>),
-    /// Replaces the live record by this one, which is delete-marked. The caller did not check for a
-    /// live record: if there is one, its payload stays; if not, nothing is added.
+    /// Replaces the live record with this delete-marked record, but keeps the live record's
+    /// payload. If the key has no live record, adds nothing: the caller did not check.
     Mark(RecordRef<'a>),
     /// Removes the record.
     Remove,
 }
 
 impl<'a> BufferedChange<'a> {
-    /// The record that the key has after the change.
+    /// The record in the change.
     pub fn record(&self) -> Option<RecordRef<'a>> {
         match self {
             Self::New(record) | Self::Put(record) | Self::Mark(record) => Some(*record),
@@ -40,15 +40,15 @@ impl<'a> BufferedChange<'a> {
 /// The effect of changes on a leaf.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Applied {
-    /// Live records that a new record replaced.
+    /// The number of live records that [`BufferedChange::New`] replaced.
     pub live_replaced: usize,
-    /// Live records that were to be marked but did not exist.
+    /// The number of changes that were to mark a live record, but found none.
     pub missing: usize,
-    /// Records that were removed.
+    /// The number of records that were removed.
     pub removed: usize,
 }
 
-/// Appends a change to `bytes`; it will be applied after the earlier ones.
+/// Appends a change to `bytes`. It will be applied after the earlier changes.
 pub fn encode_buffered(bytes: &mut Vec<u8>, key: &[u8], change: &BufferedChange<'_>) {
     put_prefixed(bytes, key);
     let Some(record) = change.record() else { return bytes.push(IS_REMOVAL) };
@@ -91,7 +91,7 @@ fn decode_next<'a>(reader: &mut Reader<'a>) -> Result<(&'a [u8], BufferedChange<
     Ok((key, change))
 }
 
-/// The last of the encoded changes of `key`.
+/// Returns the last encoded change of `key`.
 pub fn find_buffered<'a>(bytes: &'a [u8], key: &[u8]) -> Result<Option<BufferedChange<'a>>, Defect> {
     let (mut reader, mut found) = (Reader::new(bytes), None);
     while !reader.is_empty() {
@@ -103,7 +103,7 @@ pub fn find_buffered<'a>(bytes: &'a [u8], key: &[u8]) -> Result<Option<BufferedC
     Ok(found)
 }
 
-/// The keys of the encoded changes, in their order; a defect ends the iteration.
+/// Iterates over the keys of the encoded changes, in order. A defect ends the iteration.
 pub fn buffered_keys(bytes: &[u8]) -> impl Iterator<Item = Result<&[u8], Defect>> {
     let mut reader = Reader::new(bytes);
     std::iter::from_fn(move || {
@@ -115,8 +115,8 @@ pub fn buffered_keys(bytes: &[u8]) -> impl Iterator<Item = Result<&[u8], Defect>
     })
 }
 
-/// Applies all encoded changes to the leaf `page`, in order. If they do not fit, it fails after
-/// some were applied.
+/// Applies all encoded changes to the leaf `page`, in order. If they do not all fit, it fails after
+/// applying some of them.
 pub fn apply_buffered(bytes: &[u8], page: &mut [u8]) -> Result<Applied, Defect> {
     let (mut reader, mut applied) = (Reader::new(bytes), Applied::default());
     while !reader.is_empty() {

@@ -1,4 +1,5 @@
-//! Pages of plain content: parts of large values, parts of the undo log, dictionaries.
+//! Pages of plain content, which hold parts of large values, parts of the undo log, or
+//! dictionaries.
 
 use super::layout::*;
 use super::write::{NoRoom, PageMut};
@@ -9,8 +10,8 @@ pub const fn content_capacity(page_bytes: usize) -> usize {
     page_bytes - HEADER_BYTES
 }
 
-/// Makes `bytes` an empty page of content. `next` is the page with the content that follows,
-/// `position` the position of this page's first byte in the value or the undo log.
+/// Makes `bytes` an empty page of content. `next` is the page with the content that follows.
+/// `position` is the position of this page's first byte in the value or the undo log.
 pub fn build_content(
     bytes: &mut [u8],
     kind: PageKind,

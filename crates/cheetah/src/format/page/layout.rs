@@ -27,10 +27,10 @@
 //! | 48     | 16   | zero                                                                     |
 //!
 //! Slot: `[record offset u16][head u32]`. The head is the first four bytes of the key after the
-//! prefix, as a big-endian number, zero-padded, so that most comparisons need not read the record.
-//! Record: `[flags u8][suffix length varint][suffix][version, 12 bytes if its flag is set] [payload
-//! length varint][payload]`. The payload of an inner page's record is the number of the child page,
-//! 5 bytes.
+//! prefix, zero-padded, as a big-endian number. It decides most comparisons, which then need not
+//! read the record. Record: `[flags u8][suffix length varint][suffix][version, 12 bytes if its flag
+//! is set] [payload length varint][payload]`. The payload of an inner page's record is the number
+//! of the child page, 5 bytes.
 //!
 //! Invariants
 //!   I1  Keys ascend strictly; low fence <= key < high fence. An inner page's first key is its low
@@ -38,7 +38,7 @@
 //!   I2  The prefix is the longest common prefix of both fences; it is empty if there is no high
 //!       fence.
 //!   I3  garbage = heap bytes between heap start and fences - bytes of the records.
-//!   I4  A record of at most [`max_cell_bytes`] always fits after one split.
+//!   I4  A record of at most [`max_cell_bytes`] fits after one split.
 
 use crate::base::{TreeId, TxnId, UndoPtr};
 use crate::format::bytes::from_low_bytes;
@@ -50,11 +50,12 @@ use std::cmp::Ordering;
 pub const HEADER_BYTES: usize = 64;
 /// Bytes of a slot.
 pub const SLOT_BYTES: usize = 6;
-/// Bytes of the version of a record that has one.
+/// The length of a record's version.
 pub const VERSION_BYTES: usize = 12;
 /// The smallest page.
 pub const PAGE_BYTES_MIN: usize = 512;
-/// The largest page of a tree: offsets have 16 bits, and the end of the page is an offset.
+/// The largest page of a tree. Offsets have 16 bits, and the end of the page must be expressible as
+/// an offset.
 pub const TREE_PAGE_BYTES_MAX: usize = 32 << 10;
 /// The largest page of any kind.
 pub const PAGE_BYTES_MAX: usize = 64 << 10;
@@ -81,8 +82,8 @@ pub(super) const FLAG_HAS_HIGH: u8 = 2;
 pub(super) const NO_SLOT: u16 = u16::MAX;
 pub(super) const CHILD_BYTES: usize = 5;
 
-/// The largest size of a cell without suffix and payload: slot, flags, two lengths of up to 3
-/// bytes, version.
+/// The maximum size of a cell without suffix and payload: slot, flags, two lengths of up to 3 bytes
+/// each, and version.
 const CELL_OVERHEAD_MAX: usize = SLOT_BYTES + 1 + 3 + VERSION_BYTES + 3;
 
 /// The kind of a page.
@@ -96,7 +97,7 @@ pub enum PageKind {
     Blob,
     /// Part of the undo log.
     Undo,
-    /// Content with which other pages of its tree are compressed.
+    /// A dictionary for the compression of other pages of its tree.
     Dictionary,
 }
 
@@ -112,7 +113,7 @@ impl PageKind {
         }
     }
 
-    /// The kind with that code.
+    /// Returns the kind with this code.
     pub fn from_code(code: u8) -> Option<Self> {
         match code {
             1 => Some(PageKind::Leaf),
@@ -130,14 +131,14 @@ impl PageKind {
     }
 }
 
-/// Flags of a record. [`RecordRef::version`] says whether it has a version; no flag here does.
+/// Flags of a record. Whether it has a version is not one of them; [`RecordRef::version`] says it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct RecordFlags(u8);
 
 impl RecordFlags {
     /// An ordinary record.
     pub const NONE: RecordFlags = RecordFlags(0);
-    /// Deleted, but a snapshot may still need it.
+    /// A deleted record that a snapshot may still need.
     pub const DELETE_MARKED: RecordFlags = RecordFlags(1);
     pub(in crate::format) const VERSIONED_BIT: u8 = 2;
 
@@ -146,17 +147,17 @@ impl RecordFlags {
         self.0
     }
 
-    /// The flags of that byte; `None` if it has unknown flags.
+    /// Returns the flags in this byte, or `None` if it has unknown flags.
     pub fn from_bits(bits: u8) -> Option<Self> {
         (bits & !1 == 0).then_some(Self(bits))
     }
 }
 
-/// The transaction that wrote a record last, and the undo record of the previous version; `None`
-/// when no transaction needs them any more ("frozen").
+/// The transaction that last wrote a record, and the undo record of the previous version. `None` if
+/// no transaction needs them any more: the record is *frozen*.
 pub type RecordVersion = Option<(TxnId, UndoPtr)>;
 
-/// A record without its key, in a page or on its way into one.
+/// A record without its key, in a page or to be put into a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RecordRef<'a> {
     /// Its flags.
@@ -168,12 +169,12 @@ pub struct RecordRef<'a> {
 }
 
 impl<'a> RecordRef<'a> {
-    /// A record that all snapshots see.
+    /// Creates a record that is visible to all snapshots.
     pub fn frozen(payload: &'a [u8]) -> Self {
         Self { flags: RecordFlags::NONE, version: None, payload }
     }
 
-    /// Returns whether it is deleted and kept only for older snapshots.
+    /// Returns whether the record is deleted and kept only for older snapshots.
     pub fn is_marked(&self) -> bool {
         self.flags == RecordFlags::DELETE_MARKED
     }
@@ -223,8 +224,8 @@ impl PageBuf {
         Self(block)
     }
 
-    /// Makes it `bytes` bytes long, keeping the memory if it has that size already. The content is
-    /// unspecified.
+    /// Changes its length to `bytes` bytes. Keeps the memory if it already has this length. The
+    /// content is unspecified.
     pub fn resize(&mut self, bytes: usize) {
         if self.0.len() != bytes {
             *self = Self::new(bytes);
@@ -265,15 +266,17 @@ impl std::fmt::Debug for PageBuf {
     }
 }
 
-/// The longest key of a tree with pages of that size: 7872 bytes at 32 KiB, 3904 at 16 KiB, 60 at
-/// 512 B.
+/// Returns the maximum length of a key in a tree with pages of this size: 7872 bytes at 32 KiB,
+/// 3904 at 16 KiB, 60 at 512 B.
 ///
-/// A quarter of the page, less a margin that keeps `max_payload_bytes` positive for such keys.
+/// It is a quarter of the page, less a margin that keeps `max_payload_bytes` positive for keys of
+/// this length.
 pub const fn max_key_bytes(page_bytes: usize) -> usize {
     page_bytes / 4 - page_bytes / 128 - 64
 }
 
-/// The largest cell ([`cell_bytes`]) in a tree whose keys have at most `tree_key_bytes_max` bytes.
+/// Returns the maximum size of a cell ([`cell_bytes`]) in a tree whose keys have at most
+/// `tree_key_bytes_max` bytes.
 ///
 /// One split always makes enough room, for the following reason. Let U be the page without its
 /// header, K the longest key, R the largest cell, and R + K <= U/2. Fences and separators are at
@@ -287,14 +290,15 @@ pub const fn max_cell_bytes(page_bytes: usize, tree_key_bytes_max: usize) -> usi
     ((page_bytes - HEADER_BYTES) / 2).saturating_sub(tree_key_bytes_max)
 }
 
-/// The largest payload of a record in a tree whose keys have at most `tree_key_bytes_max` bytes. A
-/// row whose stored form is longer must move values to pages of their own.
+/// Returns the maximum length of a record's payload in a tree whose keys have at most
+/// `tree_key_bytes_max` bytes. A row whose stored form is longer must move values to separate
+/// pages.
 pub const fn max_payload_bytes(page_bytes: usize, tree_key_bytes_max: usize) -> usize {
     max_cell_bytes(page_bytes, tree_key_bytes_max).saturating_sub(CELL_OVERHEAD_MAX + tree_key_bytes_max)
 }
 
-/// Bytes that a record with a key of `key_bytes` takes in a page, including its slot, if no prefix
-/// is omitted.
+/// Returns the bytes that a record with a key of `key_bytes` takes in a page, including its slot,
+/// if no prefix is omitted.
 pub fn cell_bytes(key_bytes: usize, record: &RecordRef<'_>) -> usize {
     SLOT_BYTES + record_bytes(key_bytes, record.version.is_some(), record.payload.len())
 }
@@ -312,7 +316,7 @@ pub(in crate::format) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }
 
-/// Orders keys like `Ord` for slices; usually the first eight bytes decide, without a call.
+/// Orders keys like `Ord` for slices. Usually the first eight bytes decide, which avoids a call.
 #[inline]
 pub fn compare_keys(a: &[u8], b: &[u8]) -> Ordering {
     if let (Some(a), Some(b)) = (a.first_chunk::<8>(), b.first_chunk::<8>()) {
@@ -387,7 +391,7 @@ pub(super) fn put_u64(bytes: &mut [u8], at: usize, value: u64) {
     bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
 }
 
-/// Writes the fields that pages of every kind have; the rest of the header becomes zero.
+/// Writes the fields that pages of every kind have, and zeros to the rest of the header.
 pub(super) fn init_header(bytes: &mut [u8], kind: PageKind, level: u8, tree: TreeId, right: u64) {
     bytes[..HEADER_BYTES].fill(0);
     bytes[AT_VERSION] = FORMAT_VERSION;
@@ -398,7 +402,7 @@ pub(super) fn init_header(bytes: &mut [u8], kind: PageKind, level: u8, tree: Tre
     put_u16(bytes, AT_LAST_INSERT, usize::from(NO_SLOT));
 }
 
-/// Returns whether a page was built in these bytes, which were zero initially.
+/// Returns whether a page was built in these bytes, which must have been zero initially.
 pub fn is_built(bytes: &[u8]) -> bool {
     bytes.get(AT_VERSION) == Some(&FORMAT_VERSION)
 }

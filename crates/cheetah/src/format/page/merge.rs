@@ -1,11 +1,11 @@
-//! Merging two neighbours into one page.
+//! Merges two neighbouring pages into one.
 
 use super::layout::*;
 use super::view::PageView;
 use super::write::{build_page, NoRoom};
 
-/// Bytes in use, including the header, of a page with the records of `left` and of `right`, its
-/// right neighbour.
+/// Returns the bytes, including the header, that a page with the records of `left` and of `right`,
+/// its right neighbour, would use.
 pub fn merged_bytes(left: PageView<'_>, right: PageView<'_>) -> usize {
     let prefix_len = right.high().map_or(0, |high| common_prefix(left.low(), high));
     let fences = left.low().len() + right.high().map_or(0, <[u8]>::len);
@@ -20,7 +20,7 @@ fn moved_bytes(page: PageView<'_>, i: usize, prefix_len: usize) -> usize {
     cell_bytes(key_len - prefix_len, &page.record(i))
 }
 
-/// Builds in `target` one page from `left` and `right`, its right neighbour.
+/// Builds one page in `target` from `left` and `right`, its right neighbour.
 pub fn merge_into(left: PageView<'_>, right: PageView<'_>, target: &mut [u8]) -> Result<(), NoRoom> {
     debug_assert!(left.high() == Some(right.low()) && left.level() == right.level());
     if merged_bytes(left, right) > target.len() {

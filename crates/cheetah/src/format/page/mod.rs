@@ -1,4 +1,5 @@
-//! The page in memory: tree pages with slots, fences and prefix truncation; pages of plain content.
+//! The page in memory: tree pages with slots, fences and prefix truncation, and pages of plain
+//! content.
 
 mod assemble;
 mod buffered;

@@ -1,17 +1,18 @@
-//! Splitting a full page in two; the plan includes the record that did not fit.
+//! Splits a full page in two. The plan includes the record that did not fit.
 //!
 //! A page is split in the middle by bytes, except for inserts in key order. If the new key follows
 //! the previous insert of a run (or is beyond the last key of the rightmost page), the left page
 //! keeps everything before it and stays full. For descending runs, the right page stays full. If
-//! the preferred place leaves one side too full, the nearest place that works is taken; one exists
-//! for records of at most [`super::max_cell_bytes`].
+//! the preferred split point would leave one side too full, the nearest possible split point is
+//! used. One exists if no record is larger than [`super::max_cell_bytes`].
 
 use super::layout::*;
 use super::view::PageView;
 use super::write::build_page;
 use crate::base::PageId;
 
-/// The number of neighbouring inserts, one after another, that count as inserting in key order.
+/// The number of consecutive inserts at neighbouring positions that count as inserting in key
+/// order.
 const RUN_MIN: i16 = 3;
 
 /// The record that does not fit.
@@ -19,11 +20,11 @@ const RUN_MIN: i16 = 3;
 pub struct Pending<'a> {
     /// Its slot, as [`PageView::search`] returned it.
     pub index: usize,
-    /// Its whole key.
+    /// Its complete key.
     pub key: &'a [u8],
     /// The record.
     pub record: RecordRef<'a>,
-    /// Whether it replaces the record of that slot instead of adding one.
+    /// Whether it replaces the record of that slot, instead of being added there.
     pub replaces: bool,
 }
 
@@ -36,21 +37,21 @@ pub enum Side {
     Right,
 }
 
-/// Where to split.
+/// The result of planning a split.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SplitPlan {
     /// The number of the page's records that stay in the left page.
     pub left_count: usize,
-    /// The left page's high fence and the right one's low fence.
+    /// The left page's high fence, which is also the right page's low fence.
     pub separator: Vec<u8>,
     /// The side to which the pending record belongs.
     pub pending_side: Side,
-    /// Its slot there.
+    /// Its slot on that side.
     pub pending_index: usize,
 }
 
-/// Returns where to split `page` so that `pending` fits afterwards; `None` if that is impossible,
-/// which means that a record is larger than [`super::max_cell_bytes`].
+/// Returns where to split `page` so that `pending` fits afterwards. Returns `None` if that is
+/// impossible, which means that a record is larger than [`super::max_cell_bytes`].
 pub fn plan_split(page: PageView<'_>, pending: &Pending<'_>) -> Option<SplitPlan> {
     let sequence = Sequence::new(page, pending);
     let count = sequence.count();
@@ -67,8 +68,8 @@ pub fn plan_split(page: PageView<'_>, pending: &Pending<'_>) -> Option<SplitPlan
     })
 }
 
-/// Splits `page` by `plan` into two pages; `right_page` is the number of the right one. The caller
-/// then inserts the pending record, which fits where the plan says.
+/// Splits `page` into two pages according to `plan`. `right_page` is the number of the right page.
+/// The caller then inserts the pending record, which fits where the plan says.
 pub fn split_into(
     page: PageView<'_>,
     plan: &SplitPlan,
@@ -97,7 +98,7 @@ pub fn separator_between<'a>(left: &[u8], right: &'a [u8]) -> &'a [u8] {
 struct Sequence<'a> {
     page: PageView<'a>,
     pending: &'a Pending<'a>,
-    /// `ends[i]`: total bytes of the cells 0 to i.
+    /// `ends[i]` is the total size of the cells 0 to `i`.
     ends: Vec<usize>,
 }
 
@@ -116,14 +117,14 @@ impl<'a> Sequence<'a> {
         self.page.count() + usize::from(!self.pending.replaces)
     }
 
-    /// The slot in the page of record `i`; `None` for the pending record.
+    /// The slot of record `i` in the page, or `None` for the pending record.
     fn slot(&self, i: usize) -> Option<usize> {
         let new = !self.pending.replaces;
         (i != self.pending.index).then(|| i - usize::from(new && i > self.pending.index))
     }
 
-    /// The bytes that record `i` needs on its side. A record that a pending one will replace needs
-    /// its own bytes until then.
+    /// The bytes that record `i` needs on its side. A record that the pending record will replace
+    /// needs its own bytes until it is replaced.
     fn bytes_of(&self, i: usize) -> usize {
         if let Some(slot) = self.slot(i) {
             return self.page.cell_bytes(slot);
@@ -149,7 +150,7 @@ impl<'a> Sequence<'a> {
         let (last, run) = self.page.insert_run();
         let ascends = run >= RUN_MIN && last.is_some_and(|last| at == last + 1);
         if ascends || (at == self.page.count() && self.page.high().is_none()) {
-            // An inner page with a single child would be legal, but only adds a level.
+            // An inner page with a single child would be valid, but would only add a level.
             let kept = if self.page.is_leaf() { at } else { at.saturating_sub(1) };
             return kept.clamp(1, last_place);
         }
@@ -163,14 +164,15 @@ impl<'a> Sequence<'a> {
     fn middle(&self) -> usize {
         let total = self.ends.last().copied().unwrap_or(0);
         let below = self.ends.partition_point(|&end| 2 * end <= total);
-        // `below` records take at most half; one more record makes it at least half.
+        // `below` records take at most half of the bytes, and one more record makes it more than
+        // half.
         let left = |count: usize| count.checked_sub(1).map_or(0, |i| self.ends[i]);
         let nearer_above = 2 * left(below) + self.ends.get(below).map_or(0, |end| end - left(below)) < total;
         (below + usize::from(nearer_above)).clamp(1, self.count() - 1)
     }
 
-    /// The key between records `place - 1` and `place`. Separators of inner pages are the low
-    /// fences of children and are not shortened.
+    /// The key between records `place - 1` and `place`. Separators between inner pages are the low
+    /// fences of children, so they are not shortened.
     fn separator(&self, place: usize) -> Vec<u8> {
         let (mut left, mut right) = (Vec::new(), Vec::new());
         self.key_into(place, &mut right);
@@ -182,7 +184,7 @@ impl<'a> Sequence<'a> {
         right
     }
 
-    /// Returns whether both sides fit, counting records at their size with the old prefix.
+    /// Returns whether both sides fit. Records count with their size under the old prefix.
     fn both_fit(&self, place: usize, separator_len: usize) -> bool {
         let capacity = self.page.bytes().len() - HEADER_BYTES;
         let (left, total) = (self.ends[place - 1], self.ends[self.ends.len() - 1]);

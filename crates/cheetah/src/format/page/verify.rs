@@ -1,4 +1,4 @@
-//! The complete check of a page's structure, run after decoding and by CHECK TABLE. Total on any
+//! The complete check of a page's structure, run after decoding and by CHECK TABLE. Works on any
 //! bytes.
 
 use super::layout::*;
@@ -9,8 +9,8 @@ use crate::format::bytes::{ensure, Defect};
 type Check = Result<(), Defect>;
 
 impl PageView<'_> {
-    /// `Ok` if the bytes are a page whose invariants hold, on which all other methods are safe to
-    /// call.
+    /// Returns `Ok` if the bytes are a page whose invariants hold, so that all other methods may be
+    /// called.
     pub fn verify(&self) -> Check {
         self.verify_header()?;
         if !self.kind().is_tree() {
@@ -90,7 +90,8 @@ impl PageView<'_> {
             if !flags_known || !child_known {
                 return Err(Defect::at("record with unknown flags or without a child", i));
             }
-            // Ascending heads prove the order; only for equal heads the keys are compared.
+            // Ascending heads prove the order, so the keys are compared only if the heads are
+            // equal.
             let head = head_of(parts.suffix);
             let ascends = previous.is_none_or(|(before, key)| before < head || key < parts.suffix);
             if self.head(i) != head || !ascends {
@@ -109,8 +110,8 @@ impl PageView<'_> {
         self.verify_heap()
     }
 
-    /// Checks the first and the last key against the fences; the keys ascend, so the others are
-    /// inside.
+    /// Checks the first and the last key against the fences. The keys ascend, so the others are
+    /// inside the fences too.
     fn verify_ends(&self, last: Option<&[u8]>) -> Check {
         let Some(last) = last else { return Ok(()) };
         let (low, prefix_len) = (self.low(), self.prefix_len());
@@ -119,7 +120,8 @@ impl PageView<'_> {
         ensure(below, "last key not below the high fence")
     }
 
-    /// Checks that records do not overlap, and that the rest of the heap is the garbage.
+    /// Checks that records do not overlap, and that the remaining bytes of the heap are counted as
+    /// garbage.
     fn verify_heap(&self) -> Check {
         let mut areas: Vec<_> = (0..self.count()).map(|i| (self.record_at(i), self.parts(i).bytes)).collect();
         areas.sort_unstable();

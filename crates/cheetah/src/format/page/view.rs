@@ -1,7 +1,7 @@
 //! Reading a page: search, keys, records.
 //!
 //! The bytes are trusted: [`super::PageMut`] built them, or [`PageView::verify`] accepted them. On
-//! other bytes a method may panic, but nothing worse.
+//! other bytes a method may panic, but does nothing worse.
 
 use super::layout::*;
 use crate::base::{PageId, TreeId, TxnId, UndoPtr};
@@ -59,7 +59,7 @@ impl<'a> PageView<'a> {
         self.bytes[AT_FLAGS] & FLAG_DEAD != 0
     }
 
-    /// The right neighbour on the same level, or the next page of a value; [`PageId::NONE`] if
+    /// The right neighbour on the same level, or the next page of a value, or [`PageId::NONE`] if
     /// there is none.
     pub fn right(&self) -> PageId {
         PageId(u64_at(self.bytes, AT_RIGHT))
@@ -70,12 +70,12 @@ impl<'a> PageView<'a> {
         usize::from(u16_at(self.bytes, AT_COUNT))
     }
 
-    /// The lower bound of all keys that belong in the page, inclusive; empty without a bound.
+    /// The inclusive lower bound of the keys that belong in the page. Empty if there is no bound.
     pub fn low(&self) -> &'a [u8] {
         &self.bytes[self.low_at()..]
     }
 
-    /// The upper bound, exclusive; `None` without a bound.
+    /// The exclusive upper bound of the keys, or `None` if there is no bound.
     pub fn high(&self) -> Option<&'a [u8]> {
         let has_high = self.bytes[AT_FLAGS] & FLAG_HAS_HIGH != 0;
         has_high.then(|| &self.bytes[self.heap_end()..self.low_at()])
@@ -91,7 +91,7 @@ impl<'a> PageView<'a> {
         key >= self.low() && self.high().is_none_or(|high| key < high)
     }
 
-    /// The slot of `key`, or the slot at which it would be inserted.
+    /// Returns the slot of `key`, or as an error the slot at which it would be inserted.
     pub fn search(&self, key: &[u8]) -> Result<usize, usize> {
         let prefix = self.prefix();
         let Some(suffix) = key.strip_prefix(prefix) else {
@@ -116,8 +116,8 @@ impl<'a> PageView<'a> {
         Err(from)
     }
 
-    /// Like [`search`](Self::search), for a key that is probably in slot `near` or the next one:
-    /// these are checked first.
+    /// Like [`search`](Self::search), for a key that is probably in slot `near` or the next slot.
+    /// These two slots are checked first.
     pub fn search_near(&self, key: &[u8], near: usize) -> Result<usize, usize> {
         let Some(suffix) = key.strip_prefix(self.prefix()) else { return self.search(key) };
         let head = head_of(suffix);
@@ -136,7 +136,7 @@ impl<'a> PageView<'a> {
         &record[1 + used..1 + used + length as usize]
     }
 
-    /// Replaces `key` by the complete key of slot `i`.
+    /// Replaces `key` with the complete key of slot `i`.
     pub fn key_into(&self, i: usize, key: &mut Vec<u8>) {
         key.clear();
         key.extend_from_slice(self.prefix());
@@ -166,7 +166,7 @@ impl<'a> PageView<'a> {
         PageId(u40_at(self.parts(i).payload, 0))
     }
 
-    /// The slot of the child for `key`, which must belong in this inner page.
+    /// Returns the slot of the child for `key`, which must belong in this inner page.
     pub fn find_child(&self, key: &[u8]) -> usize {
         match self.search(key) {
             Ok(i) => i,
@@ -189,7 +189,7 @@ impl<'a> PageView<'a> {
         cell_bytes(key_bytes.saturating_sub(self.prefix_len()), record) <= self.free_bytes()
     }
 
-    /// Returns whether `record` fits in place of that of slot `i`.
+    /// Returns whether `record` fits in place of the record of slot `i`.
     pub fn fits_replacement(&self, i: usize, record: &RecordRef<'_>) -> bool {
         let old = self.parts(i);
         let new = record_bytes(old.suffix.len(), record.version.is_some(), record.payload.len());
@@ -260,7 +260,7 @@ impl<'a> PageView<'a> {
     }
 }
 
-/// Parses the record at `at`; `None` when the bytes are not one.
+/// Parses the record at `at`. Returns `None` if the bytes are not a record.
 #[inline]
 pub(super) fn parts_at(bytes: &[u8], at: usize) -> Option<Parts<'_>> {
     let record = bytes.get(at..)?;

@@ -1,7 +1,7 @@
 //! Changing a page: insert, replace, remove, compact.
 //!
-//! Nothing here splits: if a record does not fit even after compaction, the result is [`NoRoom`]
-//! and the page is unchanged; the caller splits it ([`super::plan_split`]).
+//! No function here splits a page. If a record does not fit even after compaction, the result is
+//! [`NoRoom`] and the page is unchanged. The caller then splits the page ([`super::plan_split`]).
 
 use super::layout::*;
 use super::view::PageView;
@@ -62,7 +62,7 @@ impl<'a> PageMut<'a> {
         PageView::new(self.bytes)
     }
 
-    /// Adds a record of a new key as slot `i`, as [`PageView::search`] returned it.
+    /// Adds a record with a new key as slot `i`, which [`PageView::search`] returned.
     pub fn insert(&mut self, i: usize, key: &[u8], record: &RecordRef<'_>) -> Result<(), NoRoom> {
         debug_assert!(self.view().covers(key), "I1: the key belongs to the page");
         let suffix = &key[self.view().prefix_len()..];
@@ -71,7 +71,7 @@ impl<'a> PageMut<'a> {
         Ok(())
     }
 
-    /// Adds a record after all others; `key` must be larger than theirs.
+    /// Adds a record after all others. `key` must be greater than all other keys.
     pub fn push(&mut self, key: &[u8], record: &RecordRef<'_>) -> Result<(), NoRoom> {
         self.insert(self.view().count(), key, record)
     }
@@ -118,8 +118,8 @@ impl<'a> PageMut<'a> {
         self.note_remove(i);
     }
 
-    /// Removes the versions of transactions below `txn` from the records; returns whether there
-    /// were any.
+    /// Removes the versions of transactions below `txn` from the records. Returns whether any
+    /// record had such a version.
     pub fn freeze_below(&mut self, txn: TxnId) -> bool {
         let old = self.bytes.to_vec();
         let old = PageView::new(&old);
@@ -135,7 +135,7 @@ impl<'a> PageMut<'a> {
         any
     }
 
-    /// Adds a child to an inner page; `key` is the lower bound of the child's keys.
+    /// Adds a child to an inner page. `key` is the lower bound of the child's keys.
     pub fn insert_child(&mut self, i: usize, key: &[u8], child: PageId) -> Result<(), NoRoom> {
         self.insert(i, key, &RecordRef::frozen(&u40_bytes(child.0)))
     }
@@ -146,7 +146,7 @@ impl<'a> PageMut<'a> {
         self.bytes[end - CHILD_BYTES..end].copy_from_slice(&u40_bytes(child.0));
     }
 
-    /// Marks the page as merged away.
+    /// Marks the page as merged into another page.
     pub fn set_dead(&mut self) {
         self.bytes[AT_FLAGS] |= FLAG_DEAD;
     }
@@ -156,8 +156,8 @@ impl<'a> PageMut<'a> {
         self.compact_without(None);
     }
 
-    /// Adds copies of the records `range` of `source` after all others. Both pages may have
-    /// different prefixes; the keys must belong in this page.
+    /// Adds copies of the records in slots `range` of `source` after all others. The pages may have
+    /// different prefixes. The keys must belong in this page.
     pub fn copy_range(&mut self, source: PageView<'_>, range: std::ops::Range<usize>) -> Result<(), NoRoom> {
         let ours = self.view().prefix_len();
         let theirs = source.prefix();
@@ -174,7 +174,7 @@ impl<'a> PageMut<'a> {
         self.bytes
     }
 
-    /// Adds a record as slot `i`; its suffix is given in two pieces.
+    /// Adds a record as slot `i`. Its suffix is passed in two pieces.
     pub(super) fn insert_suffix(
         &mut self,
         i: usize,
@@ -218,7 +218,7 @@ impl<'a> PageMut<'a> {
         self.rewrite_record(at, record);
     }
 
-    /// Writes everything except the suffix, which has been written.
+    /// Writes all parts of a record except the suffix, which was already written.
     fn rewrite_record(&mut self, at: usize, record: &RecordRef<'_>) {
         let (suffix_len, used) = varint::get(&self.bytes[at + 1..]).expect("I1: just written or verified");
         let mut out = Cursor { bytes: &mut self.bytes[at..], at: 1 + used + suffix_len as usize };
@@ -242,7 +242,7 @@ impl<'a> PageMut<'a> {
         put_u16(self.bytes, AT_GARBAGE, garbage);
     }
 
-    /// Compacts; the record of slot `dropped` is lost, and the caller must fill its slot.
+    /// Compacts the page. Drops the record of slot `dropped`, whose slot the caller must fill.
     fn compact_without(&mut self, dropped: Option<usize>) {
         let old = self.bytes.to_vec();
         let old = PageView::new(&old);

@@ -1,18 +1,19 @@
-//! Change files: pending changes that a checkpoint has saved, so that it need not read and write
+//! Change files contain pending changes that a checkpoint saved so that it need not read and write
 //! their leaves.
 //!
-//! Files are `chg/<epoch>.chg`, one for each checkpoint that has saved changes. The state of an
-//! epoch lists the files that belong to it. A file is written once, and synced before the page map
-//! commits an epoch whose state lists it. It is unlinked when the newest epoch does not list it.
-//! `save` and `restore`, one level up, define the meaning of the records.
+//! Files are `chg/<epoch>.chg`, one for each checkpoint that saved changes. The state of an epoch
+//! lists the files that belong to it. A file is written once, and synced before the page map
+//! commits an epoch whose state lists it. It is unlinked once the newest epoch does not list it.
+//! The parent's modules `save` and `restore` define the meaning of the records.
 //!
 //! Invariants
-//!   F1  A [`ListedFile`] is returned by [`Writer::finish`], which has made the file and its name
-//!       durable.
-//!   F2  Reading returns all records of a listed file, in their order, or an error.
+//!   F1  [`Writer::finish`] makes the file and its name durable before it returns the
+//!       [`ListedFile`].
+//!   F2  Reading returns all records of a listed file, in order, or an error.
 //!   F3  Parity is stored after the bytes that a state lists. Reading uses it to repair damage, and
 //!       accepts only bytes with the checksums of the file.
-//! Errors    `DiskFull` and `Io` while a file is written: no epoch lists it. Fatal if a sync fails.
+//! Errors    `DiskFull` and `Io` while a file is written; no epoch lists the file then. `Fatal` if
+//!           a sync fails.
 
 use crate::base::{sound, Epoch, Error, Result, TreeId};
 use crate::durable::Durable;
@@ -32,14 +33,14 @@ mod tests;
 
 pub use reading::{read, Reading};
 
-/// The place under which background errors report damage of change files.
+/// The place that background errors name for damage of change files.
 pub const PLACE: &str = "change files";
 /// Directory of the files.
 const DIRECTORY: &str = "chg";
-/// A block is written when the records have this many bytes.
+/// The length of the records at which a block is written.
 const BLOCK_BYTES: usize = 64 << 10;
-/// The file is synced after this many bytes: one long sync at the end would delay concurrent
-/// commits.
+/// The number of bytes after which the file is synced, because one long sync at the end would delay
+/// concurrent commits.
 const SYNC_BYTES: u64 = 8 << 20;
 
 /// Path of the file of an epoch.
@@ -177,8 +178,8 @@ pub fn paths(durable: &Durable) -> Result<Vec<String>> {
     Ok(names.iter().map(|name| format!("{DIRECTORY}/{name}")).collect())
 }
 
-/// For a startup: creates the directory durably, and unlinks all files except `listed`. The others
-/// were left by a crash or by an abandoned epoch.
+/// Creates the directory durably, and unlinks all files except `listed`. Other files are left over
+/// from a crash or from an abandoned epoch. Called by startup.
 pub fn prepare(durable: &Durable, listed: &[ListedFile]) -> Result<()> {
     durable.disk().create_dir(DIRECTORY).map_err(|error| Error::io("create", DIRECTORY, error))?;
     durable.directory_barrier("")?;
@@ -192,8 +193,8 @@ pub fn prepare(durable: &Durable, listed: &[ListedFile]) -> Result<()> {
     Ok(())
 }
 
-/// Creates an empty file for each listed file that is missing, so that it counts as damaged. For a
-/// copy of a damaged database.
+/// Creates an empty file for each listed file that is missing, so that it counts as damaged. Used
+/// to copy a damaged database.
 pub fn replace_missing(durable: &Durable, listed: &[ListedFile]) -> Result<()> {
     for path in listed.iter().map(|file| path_of(file.epoch)) {
         match durable.disk().open(&path) {

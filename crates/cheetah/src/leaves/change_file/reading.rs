@@ -1,5 +1,6 @@
-//! Reading a listed file. The parity at its end repairs damage, once: damage begins where the first
-//! checksum is wrong, and parity covers [`PARITY_BYTES`] from there.
+//! Reads a listed file. The parity at its end is used to repair damage, but only once: the repair
+//! assumes that the damage begins at the first wrong checksum, and covers [`PARITY_BYTES`] from
+//! there.
 
 use super::path_of;
 use crate::base::{reach, Error, Result};
@@ -16,13 +17,13 @@ use cheetah_io::{read_sectors, File};
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-/// Bytes that are read at a time to compute parity; whole sectors.
+/// The number of bytes read at a time to compute parity. They are whole sectors.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Passes the records of a listed file to `each`. Returns the damage if parity has repaired it.
-/// Otherwise returns `Corruption`, or `Io` if the disk cannot read; records before the damage were
-/// passed on by then. A missing file is also `Io`: other files may be missing too, and all may
-/// reappear. Blocks for I/O.
+/// Passes the records of a listed file to `each`. Returns the damage if parity repaired it. Fails
+/// with `Corruption` on other damage, and with `Io` if the disk cannot read; `each` has then
+/// received the records before the damage. A missing file is also an `Io` error, because other
+/// files may be missing too, and all of them may reappear. Blocks for I/O.
 pub fn read(
     durable: &Durable,
     keys: &Keys,
@@ -51,7 +52,7 @@ pub fn read(
     Ok(file.damage)
 }
 
-/// A part of a file with the right checksum.
+/// A part of a file whose checksum was verified.
 enum Part {
     /// The header, with the key's name if the file is encrypted.
     Header(Option<KeyName>),
@@ -66,10 +67,10 @@ pub struct Reading {
     file: Arc<dyn File>,
     path: String,
     listed: ListedFile,
-    /// The offset of the next part, and the checksum that it continues.
+    /// The offset of the next part, and the checksum that it must continue.
     at: u64,
     chain: u32,
-    /// The offset of repaired bytes, and the bytes.
+    /// The repaired bytes and their offset.
     mended: Option<(u64, Vec<u8>)>,
     /// The damage found.
     damage: Option<Error>,
@@ -82,7 +83,7 @@ impl std::fmt::Debug for Reading {
 }
 
 impl Reading {
-    /// Opens the file. `Io` if it is missing.
+    /// Opens the file. Fails with `Io` if it is missing.
     pub fn open(durable: &Durable, listed: &ListedFile) -> Result<Self> {
         let (path, listed) = (path_of(listed.epoch), listed.clone());
         let file = durable.disk().open(&path).map_err(|error| Error::io("open", &path, error))?;
@@ -111,7 +112,7 @@ impl Reading {
         self.damage
     }
 
-    /// The next part; `None` at the end.
+    /// Returns the next part, or `None` at the end.
     fn next(&mut self, database: &[u8; 16]) -> Result<Option<Part>> {
         if self.at == 0 {
             let (chain, key) = self.mending(|file| file.header(database))?;

@@ -1,4 +1,4 @@
-//! Checking the filter of a leaf.
+//! Checks the filter of a leaf.
 
 use super::KeyPart;
 use crate::base::hash::hash_key;
@@ -6,7 +6,7 @@ use crate::base::{reach, sound, PageId, Result};
 use crate::leaves::{ColdLeaves, Leaves, Ticket};
 use crate::pool::{PageEntry, Residence};
 
-/// The knowledge about a leaf, as its parent names it, without reading its image.
+/// The information about a leaf that is available without reading its image.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Known {
     /// A ticket if changes of the leaf are pending.
@@ -22,8 +22,8 @@ impl Leaves {
         self.cold.filters.is_used() && self.cold.pending.is_on()
     }
 
-    /// The knowledge about the leaf `pid`. The caller holds the latch of the parent, which names
-    /// that leaf (B2, Q1), and checks the pending changes first (Q2).
+    /// Returns the information about the leaf `pid`. The caller must hold the latch of the parent
+    /// that names the leaf (B2, Q1), and must check the pending changes first (Q2).
     pub fn known(&self, pid: PageId, key: &[u8]) -> Known {
         let Some(entry) = self.pool.known_entry(pid) else { return Known::default() };
         let ticket = entry.location().map(|location| Ticket::new(pid, location));
@@ -34,8 +34,8 @@ impl Leaves {
     }
 
     /// Returns whether the leaf `pid` has no frame, and its image and pending changes certainly
-    /// have no key that consists of `beginning` and a row's key. The caller holds the latch of the
-    /// parent, which says that no other leaf can have such keys (Q1).
+    /// have no key that consists of `beginning` and a row's key. The caller must hold the latch of
+    /// the parent, which shows that no other leaf can have such keys (Q1).
     pub fn lacks_beginning(&self, pid: PageId, beginning: &[u8]) -> Result<bool> {
         let Some(entry) = self.pool.known_entry(pid).filter(|_| self.has_filters()) else { return Ok(false) };
         Ok(self.cold.image_lacks(&entry, pid, KeyPart::BeforeRowKey, beginning)

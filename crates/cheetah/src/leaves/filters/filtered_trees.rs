@@ -1,4 +1,4 @@
-//! The part of the keys by which each tree is filtered, and whether filters are worth it.
+//! The part of the keys that the filters of each tree contain, and whether filters are worth it.
 
 use super::KeyPart;
 use crate::base::hash::FastMap;
@@ -21,7 +21,7 @@ struct FilteredTree {
 }
 
 impl FilteredTrees {
-    /// Registers the part of the keys by which a tree is filtered.
+    /// Registers the part of the keys that the filters of a tree contain.
     pub(in crate::leaves) fn register(&self, tree: TreeId, part: KeyPart) {
         let absent = AtomicU64::new(0);
         self.0.write().entry(tree).or_insert(FilteredTree { part, absent }).part = part;
@@ -38,7 +38,7 @@ impl FilteredTrees {
         }
     }
 
-    /// The part of the keys by which a tree is filtered, if filters are worth it.
+    /// Returns the part of the keys that the filters of a tree contain, if filters are worth it.
     pub(super) fn part_of(&self, tree: TreeId) -> Option<KeyPart> {
         let trees = self.0.read();
         trees.get(&tree).filter(|tree| tree.absent.load(Relaxed) >= ABSENT_MIN).map(|tree| tree.part)

@@ -1,4 +1,4 @@
-//! The filters of all leaves that have one. The oldest are dropped first when memory is full.
+//! The filters of all leaves that have one. When memory is full, the oldest filters are dropped.
 
 use super::KeyPart;
 use crate::base::bloom;
@@ -12,7 +12,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// Most leaves with rows have about a hundred keys.
+/// The size of a cell. Most leaves with rows have about a hundred keys, and a filter has a byte for
+/// each.
 const CELL_BYTES: usize = 128;
 const SHARDS_MAX: usize = 64;
 const SHARD_BYTES_MIN: usize = 4 << 20;
@@ -104,7 +105,7 @@ impl KeyFilters {
         self.is_used.store(true, Relaxed);
     }
 
-    /// Drops the oldest filters beyond the limit, which may have fallen.
+    /// Drops the oldest filters beyond the limit, which may have been lowered.
     pub(in crate::leaves) fn give_way(&self) {
         let limit = self.shard_bytes_max();
         self.shards.change_each(|shard| shard.drop_beyond(limit));
@@ -164,7 +165,7 @@ impl Shard {
         while self.memory_bytes() > limit && self.drop_oldest() {}
     }
 
-    /// Returns `false` if there is no filter.
+    /// Drops the oldest filter. Returns `false` if there is none.
     fn drop_oldest(&mut self) -> bool {
         let Some(pid) = self.order.pop_front() else { return false };
         if let Some(filter) = self.filters.remove(&pid.0) {

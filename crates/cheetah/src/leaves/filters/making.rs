@@ -1,4 +1,4 @@
-//! Making the filter of a leaf that a thread has just read.
+//! Builds the filter of a leaf that a thread has just read.
 
 use super::KeyPart;
 use crate::base::hash::hash_key;
@@ -18,7 +18,7 @@ impl Leaves {
 }
 
 impl ColdLeaves {
-    /// Makes the filter of a frame with the same content as the image at `location`.
+    /// Builds the filter of the image at `location` from a frame with the same content.
     pub(in crate::leaves) fn filter_frame(&self, frame: &Frame, location: Location) {
         let Some(part) = self.part_to_filter(frame.tree) else { return };
         if self.filters.has(frame.pid, &location) {
@@ -28,7 +28,7 @@ impl ColdLeaves {
         self.filter_page(&PageView::new(&bytes), part, frame.pid, location);
     }
 
-    /// Makes the filter of an image. `page` is the page of the image.
+    /// Builds the filter of an image. `page` is the page of the image.
     pub(in crate::leaves) fn filter_copy(&self, page: &[u8], image: &ImageRef) {
         let Some(part) = self.part_to_filter(image.tree) else { return };
         if !self.filters.has(image.pid, &image.location) {
@@ -36,9 +36,10 @@ impl ColdLeaves {
         }
     }
 
-    /// Makes the filter of an image that is being searched.
+    /// Builds the filter of an image that is being searched.
     pub(in crate::leaves) fn filter_image(&self, leaf: &LeafImage<'_>, image: &ImageRef) {
-        // The length of the row's key is in the payload, which a search does not decode.
+        // For other parts the length of the row's key is needed. It is in the payload, which a
+        // search does not decode.
         let Some(KeyPart::Whole) = self.part_to_filter(image.tree) else { return };
         if self.filters.has(image.pid, &image.location) {
             return;
@@ -48,7 +49,7 @@ impl ColdLeaves {
         self.filters.put(image.pid, image.location, KeyPart::Whole, &hashes);
     }
 
-    /// The part of the keys by which leaves of a tree are filtered, if filters are worth it.
+    /// Returns the part of the keys that the filters of a tree contain, if filters are worth it.
     fn part_to_filter(&self, tree: TreeId) -> Option<KeyPart> {
         self.filtered_trees.part_of(tree).filter(|_| self.pending.is_on())
     }

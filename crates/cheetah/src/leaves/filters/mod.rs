@@ -1,4 +1,4 @@
-//! Filters of keys: they show that a leaf without a frame lacks a key.
+//! Filters of keys, which show that a leaf without a frame lacks a key.
 //!
 //! An insert must know that its key does not exist. With keys in random order, such as random
 //! GUIDs, it would read an image for each row. A Bloom filter of the keys in an image replaces the
@@ -8,14 +8,14 @@
 //! lookups.
 //!
 //! Invariants
-//!   Q1  A filter belongs to one image and contains all its keys, delete-marked ones too. It is
-//!       checked only while this is the newest image, there is no frame, and the caller holds the
-//!       latch of the parent that names the leaf (like B2).
-//!   Q2  A filter does not contain the keys of pending changes. These are checked separately: for a
-//!       part of a key under the same lock of the page's entry, for a whole key with the ticket
+//!   Q1  A filter belongs to one image and contains all its keys, including keys of delete-marked
+//!       records. It is checked only while this image is the newest, the page has no frame, and the
+//!       caller holds the latch of the parent that names the leaf (like B2).
+//!   Q2  A filter does not contain the keys of pending changes. They are checked separately: for a
+//!       part of a key under the same lock of the page's entry, and for a whole key with the ticket
 //!       (B18).
-//!   Q3  A filter is of whole keys, or of keys without the row's key, and is checked for the same
-//!       part.
+//!   Q3  A filter contains whole keys, or keys without the row's key, and is only checked for the
+//!       same part of a key.
 //! Locks     After the lock of the page's entry: one mutex for each shard. Only the memory of cells
 //!           is accessed under it.
 
@@ -28,7 +28,7 @@ pub use asking::Known;
 pub(super) use filtered_trees::FilteredTrees;
 pub(super) use key_filters::KeyFilters;
 
-/// The part of the keys by which a tree is filtered.
+/// The part of the keys that the filters of a tree contain.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum KeyPart {
     /// The whole key.

@@ -1,4 +1,5 @@
-//! A cache of dictionaries within a share of the memory budget. It keeps at least one.
+//! A cache of dictionaries within a share of the memory budget. It always keeps at least one
+//! dictionary.
 
 use crate::base::{PageId, TreeId};
 use crate::memory::{MemoryBudget, MemoryUse, Reservation};
@@ -7,8 +8,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// Values by tree and page, within a share of the memory. Values that were not used for long are
-/// dropped.
+/// Values by tree and page, within a share of the memory. Values that were not used for a long time
+/// are dropped.
 #[derive(Debug)]
 pub(in crate::pool) struct Cache<T> {
     memory: Arc<MemoryBudget>,
@@ -44,7 +45,8 @@ impl<T> Cache<T> {
         let bytes_max = self.bytes_max();
         let mut gone = vec![kept.remove(&(tree, page))];
         let mut taken = bytes + kept.values().map(|kept| kept.reserved.bytes()).sum::<usize>();
-        // First drop values that were not used since the previous round, then any.
+        // The first round drops values that were not used since the previous call, and the second
+        // round drops any values.
         for _ in 0..2 {
             let goes = |kept: &Kept<T>| !kept.used.swap(false, Relaxed);
             while taken > bytes_max {
@@ -58,7 +60,7 @@ impl<T> Cache<T> {
         kept.insert((tree, page), entry);
         drop(kept);
         let is_crowded = gone.len() > 1;
-        // Freed after the lock is released, so that no thread waits for it.
+        // The values are freed after the lock is released, so that no thread waits for this.
         drop(gone);
         (what, is_crowded)
     }

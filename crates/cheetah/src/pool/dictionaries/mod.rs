@@ -9,8 +9,8 @@
 //! Invariants
 //!   D1  An image of epoch g names a dictionary that was made in g or earlier, so that g contains
 //!       it.
-//!   D2  A dictionary never changes, and is freed only with its tree. So no one has to track which
-//!       images name it.
+//!   D2  A dictionary never changes, and is freed only with its tree. So it is not necessary to
+//!       track which images name it.
 //!   D3  A dictionary page and its entry in the tree's list, which is part of the epoch state, are
 //!       made in one mini-transaction, by a caller that keeps the tree from being dropped. So no
 //!       epoch has a dictionary page without its entry, and no dropped tree gets one.

@@ -1,5 +1,5 @@
-//! Decides whether a dictionary pays: it is built from some pages of a sample, and the other pages
-//! of the sample are compressed with it.
+//! Decides whether a dictionary pays. The dictionary is built from some pages of a sample, and the
+//! other pages of the sample are compressed with it.
 //!
 //! Trees sample their own pages (`trials`); estimates sample pages of tables that do not exist yet.
 
@@ -8,17 +8,19 @@ use crate::format::image::{dictionary_of, Compression, Primer};
 use crate::format::page::content_capacity;
 use crate::pool::PageClass;
 
-/// Pages in the sample of a trial.
+/// The number of pages in the sample of a trial.
 pub(crate) const SAMPLE_PAGES: usize = 96;
-/// Smaller samples are not significant for a tree.
+/// The minimum number of pages in a sample. Smaller samples are not significant for a tree.
 pub(crate) const SAMPLE_PAGES_MIN: usize = 24;
-/// One in `TESTED_EVERY` sampled pages is not used for the dictionary, but to measure its savings.
+/// One in `TESTED_EVERY` sampled pages is not used to build the dictionary, but to measure its
+/// savings.
 const TESTED_EVERY: usize = 3;
-/// The dictionary has 1/`CONTENT_PART` of the sampled content.
+/// The length of the dictionary is the length of the sampled content divided by `CONTENT_PART`.
 const CONTENT_PART: usize = 24;
-/// A dictionary is made if it saves at least this percentage of the image bytes, and in the whole
-/// tree [`SAVED_SIZES_MIN`] times its own size. Compressing with it takes up to twice the time, so
-/// the percentage is higher where small images were not requested (decision 36).
+/// A dictionary is made if it saves at least this percentage of the image bytes, and over the whole
+/// tree at least [`SAVED_SIZES_MIN`] times its own size. Compressing with a dictionary takes up to
+/// twice the time, so the percentage is higher if the table's compression level does not ask for
+/// small images (decision 36).
 const SAVED_PERCENT_MIN: usize = 5;
 const SAVED_PERCENT_MIN_IF_DENSE: usize = 3;
 const SAVED_SIZES_MIN: usize = 2;
@@ -27,7 +29,7 @@ const SAVED_SIZES_MIN: usize = 2;
 pub(crate) struct TrialDictionary {
     /// Its content.
     pub(crate) content: Vec<u8>,
-    /// Compresses the tested pages. It has no page yet.
+    /// Compresses the tested pages with the dictionary, which has no page yet.
     pub(crate) primer: Primer,
 }
 

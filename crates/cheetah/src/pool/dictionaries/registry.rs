@@ -10,9 +10,11 @@ use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// No primer is added to the queue when it has this length. The next writer requests it again.
+/// The length of the queue from which on no more primers are added to it. The next writer requests
+/// the primer again.
 const LOADS_DUE_MAX: usize = 64;
-/// Threads that miss a dictionary load it one at a time, by its page number.
+/// The number of locks for loading and trials. Threads that miss a dictionary load it under the
+/// lock of its page number.
 const SHARDS_COUNT: usize = 16;
 
 /// The dictionaries in memory, and the queue of background work.
@@ -23,14 +25,14 @@ pub(in crate::pool) struct Dictionaries {
     due: Mutex<VecDeque<Due>>,
     loading: [Mutex<()>; SHARDS_COUNT],
     trials: Trials,
-    /// Held from before a dictionary's page exists until it is listed.
+    /// Held while a dictionary is made, from before its page exists until it is listed.
     making: Mutex<()>,
 }
 
-/// Work for the background.
+/// Work for a background thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Due {
-    /// The tree has grown: try whether a dictionary pays.
+    /// The tree has grown, so a trial should be made.
     Trial(TreeId),
     /// Pages are encoded without this dictionary because it is not in memory (D4).
     Load(TreeId, PageId),
@@ -40,16 +42,17 @@ pub(super) enum Due {
 /// dictionary.
 pub(super) const GROWTH: u64 = 4;
 
-/// The trials in progress, and the trees that the background may make trials for.
+/// The trials in progress, and the trees for which background threads may make trials.
 #[derive(Default, Debug)]
 struct Trials {
-    /// Held during a trial, by tree: a tree must not get two dictionaries for the same reason.
+    /// Held during a trial of a tree, so that a tree does not get two dictionaries for the same
+    /// reason.
     one: [Mutex<()>; SHARDS_COUNT],
     lent: Mutex<HashMap<TreeId, Arc<Lent>>>,
 }
 
-/// The guard that keeps a lent tree from being dropped. `None` after the loan has ended. Locked
-/// while the background makes a trial.
+/// The guard that keeps a lent tree from being dropped, or `None` after the loan has ended. Locked
+/// while a background thread makes a trial.
 pub(in crate::pool) type Lent = Mutex<Option<Arc<dyn Any + Send + Sync>>>;
 
 impl Dictionaries {
@@ -69,13 +72,13 @@ impl Dictionaries {
         let is_dropped = matches!(due, Due::Load(..)) && (all.len() >= LOADS_DUE_MAX || all.contains(&due));
         match due {
             _ if is_dropped => {}
-            // Pages wait for a trial.
+            // Trials are first in the queue, because pages wait for them.
             Due::Trial(_) => all.push_front(due),
             Due::Load(..) => all.push_back(due),
         }
     }
 
-    /// The next work to do.
+    /// Takes the next work from the queue.
     pub(super) fn take_due(&self) -> Option<Due> {
         self.due.lock().pop_front()
     }

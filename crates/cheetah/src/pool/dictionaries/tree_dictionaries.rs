@@ -1,5 +1,6 @@
-//! The dictionaries of trees: which one a page is written with, which are in memory, and the queue
-//! of background work. Invariants D1 to D5 are at the head of `dictionaries`.
+//! The dictionaries of trees: chooses the dictionary with which a page is written, loads
+//! dictionaries, and performs the queued background work. Invariants D1 to D5 are at the head of
+//! `dictionaries`.
 
 use super::registry::{Due, GROWTH};
 use crate::base::{sound, Epoch, ErrorKind, PageId, Result, TreeId};
@@ -17,7 +18,8 @@ pub enum DictionaryDue {
     Nothing,
     /// Some work was done.
     Done,
-    /// Like `Done`, but another dictionary was dropped from memory, which cannot hold all in use.
+    /// Like `Done`, but another dictionary was dropped from memory, because memory cannot hold all
+    /// dictionaries in use.
     Replaced,
     /// The tree has grown. A caller that keeps it from being dropped should call
     /// [`Trial::run_due`](crate::pool::Trial::run_due). If the tree is not found, call
@@ -45,8 +47,8 @@ impl Pool {
         found
     }
 
-    /// The dictionary in a page of `tree`, from memory or from disk. `Corruption` if the page does
-    /// not hold a dictionary or was freed.
+    /// Returns the dictionary in a page of `tree`, from memory or from disk. Fails with
+    /// `Corruption` if the page does not hold a dictionary or was freed.
     pub(in crate::pool) fn dictionary(&self, tree: TreeId, page: PageId) -> Result<Arc<Dictionary>> {
         if let Some(found) = self.dictionaries.to_read.get(tree, page) {
             return Ok(found);
@@ -95,9 +97,9 @@ impl Pool {
         Ok((Some(primer), is_crowded))
     }
 
-    /// Loads the newest primers of trees, as many as fit in memory: after startup nothing else
-    /// loads them before pages are written. If one cannot be read, the next writer requests it
-    /// again.
+    /// Loads the newest primers of trees, as many as fit in memory. After startup they would
+    /// otherwise be missing when the first pages are written. If a primer cannot be read, the next
+    /// writer requests it again.
     pub fn load_primers(&self) {
         let newest: HashMap<_, _> = self.trees.dictionaries().into_iter().collect();
         for (tree, page) in newest {
@@ -109,14 +111,14 @@ impl Pool {
         }
     }
 
-    /// All dictionaries, sorted by tree and by age: part of the epoch state. Call it at the epoch
-    /// switch, when no mini-transaction runs (D3).
+    /// Returns all dictionaries, sorted by tree and by age, for the epoch state. Must be called at
+    /// the epoch switch, when no mini-transaction is open (D3).
     pub fn dictionaries(&self) -> Vec<(TreeId, PageId)> {
         self.trees.dictionaries()
     }
 
-    /// Registers the dictionaries that the epoch state lists, except freed ones: a tree that was
-    /// being freed may have lost its own.
+    /// Registers the dictionaries that the epoch state lists, except freed ones: the dictionaries
+    /// of a tree that was being freed may already be freed.
     pub fn adopt_dictionaries(&self, listed: &[(TreeId, PageId)]) {
         for &(tree, page) in listed.iter().filter(|&&(tree, page)| self.owner(page) == Some(tree)) {
             let state = self.trees.get(tree);
@@ -125,28 +127,29 @@ impl Pool {
         }
     }
 
-    /// The pages of a tree's dictionaries, and the number of its pages, at the same moment.
+    /// Returns the pages of a tree's dictionaries and the number of its pages, consistent with each
+    /// other.
     pub fn dictionaries_and_pages(&self, tree: TreeId) -> (Vec<PageId>, u64) {
         let _making = self.dictionaries.make();
         let state = self.trees.get(tree);
         (state.dictionary_pages(), state.bytes().pages)
     }
 
-    /// Checks a dictionary of a tree on disk, even if it is in memory. `Corruption` if its page
-    /// does not hold a dictionary.
+    /// Checks a dictionary of a tree on disk, even if it is in memory. Fails with `Corruption` if
+    /// its page does not hold a dictionary.
     pub fn check_dictionary(&self, tree: TreeId, page: PageId) -> Result<()> {
         self.check_image(page)?;
         self.dictionary(tree, page).map(drop)
     }
 
-    /// Does one step of due work: loads a primer that a writer missed, which blocks, or returns a
-    /// tree that has grown.
+    /// Performs one step of due work: loads a primer that a writer missed, which blocks, or returns
+    /// a tree that has grown.
     pub fn dictionary_due(&self) -> Result<DictionaryDue> {
         match self.dictionaries.take_due() {
             None => Ok(DictionaryDue::Nothing),
             Some(Due::Trial(tree)) => Ok(DictionaryDue::Trial(tree)),
             Some(Due::Load(tree, page)) => match self.load_primer(tree, page) {
-                // It was freed with its tree.
+                // The dictionary was freed with its tree.
                 Err(_) if self.owner(page) != Some(tree) => Ok(DictionaryDue::Done),
                 Ok((_, true)) => Ok(DictionaryDue::Replaced),
                 loaded => loaded.map(|_| DictionaryDue::Done),
@@ -154,7 +157,7 @@ impl Pool {
         }
     }
 
-    /// Adds a dictionary page with `content` to the tree, for images from now on (D1, D3).
+    /// Adds a dictionary page with `content` to the tree, which later images use (D1, D3).
     pub(in crate::pool) fn add_dictionary(
         &self,
         tree: TreeId,

@@ -1,13 +1,14 @@
-//! When dictionaries are tried: a tree's own pages show whether one pays (`payoff`).
+//! Trials of dictionaries: a trial builds a dictionary from a tree's pages and decides whether it
+//! pays (`payoff`).
 //!
-//! A tree that has grown is queued for the background. The background makes the trial when it can
-//! keep the tree from being dropped (D3): the table is in use, or the builder of the tree has lent
-//! it. A caller that needs the outcome makes the trial itself.
+//! A tree that has grown is queued for a background thread. This thread makes the trial if it can
+//! keep the tree from being dropped (D3): by using the tree's table, or because the builder of the
+//! tree has lent it. A caller that needs the outcome makes the trial itself.
 //!
 //! Invariants
 //!   T1  No trial of a lent tree outlives its [`LentTree`].
 //!   T2  The builder of a tree does not finish before the tree's first trial.
-//! Locks     The lock of a lent tree, then the lock of trials, then as at the head of
+//! Locks     The lock of a lent tree, then the lock of trials, then the locks in the order given in
 //!           `dictionaries`.
 
 use super::payoff::{split_sample, Payoff, TrialDictionary, SAMPLE_PAGES, SAMPLE_PAGES_MIN};
@@ -26,20 +27,20 @@ const VERSIONS_MAX: usize = 8;
 /// A sample is taken from the `NEWEST_PAGES` newest pages of the tree, and stops after
 /// [`SAMPLE_BYTES_MAX`] bytes of content.
 const NEWEST_PAGES: usize = 512;
-/// Page numbers checked to find them, in about 20 ms. In a huge database, a tree without recent
-/// pages may get no trial.
+/// The maximum number of page numbers checked to find these pages, which takes about 20 ms. In a
+/// huge database, a tree without recent pages may get no trial.
 const NEWEST_LOOKS_MAX: usize = 1_000_000;
 const SAMPLE_BYTES_MAX: usize = 2 << 20;
 /// Each round of sampling takes every `SAMPLE_ROUNDS`th of the newest pages, spread over all of
 /// them. A round with pages of the largest size fills the sample.
 const SAMPLE_ROUNDS: usize = 16;
 
-/// A load makes the first trial itself when its tree has more pages than this.
+/// A load makes the first trial itself once its tree has more pages than this.
 const EARLY_PAGES_MAX: u64 = 1024;
 
-/// A tree that its builder lends, so that the background may make trials of it although it finds no
-/// table with the tree. Drop ends the loan, and waits for a trial in progress: some 10 ms, more if
-/// memory is full.
+/// A tree that its builder lends to the background threads. It lets them make trials although no
+/// table has the tree yet. Dropping this value ends the loan, and waits for a trial in progress,
+/// which takes about 10 ms, or more if memory is full.
 #[derive(Debug)]
 pub struct LentTree {
     pool: Arc<Pool>,
@@ -47,7 +48,7 @@ pub struct LentTree {
 }
 
 impl LentTree {
-    /// Lets the background make trials of a tree until the returned value is dropped. `keeper`
+    /// Lets background threads make trials of a tree until the returned value is dropped. `keeper`
     /// keeps the tree from being dropped (D3), and is dropped with the returned value. Drop the
     /// returned value outside of mini-transactions and without latches.
     pub fn lend(pool: &Arc<Pool>, tree: TreeId, keeper: Arc<dyn Any + Send + Sync>) -> Self {
@@ -57,7 +58,7 @@ impl LentTree {
     }
 
     #[cfg(test)]
-    /// The guard that the background locks.
+    /// The guard that a background thread locks.
     pub(in crate::pool) fn lent(&self) -> Arc<Lent> {
         Arc::clone(&self.lent)
     }
@@ -119,14 +120,15 @@ impl<'p> Trial<'p> {
         self.pool.trees.get(self.tree).has_tried()
     }
 
-    /// Returns whether the tree is large enough for a dictionary, or one was tried: its pages may
-    /// be [noted](Pool::note_finished) to be written.
+    /// Returns whether the tree is large enough for a dictionary, or a dictionary was tried. If so,
+    /// its pages may be [noted](Pool::note_finished) to be written.
     pub fn may_write_early(&self) -> bool {
         let state = self.pool.trees.get(self.tree);
         state.has_tried() || state.awaits_first_trial()
     }
 
-    /// Like [`finish`](Self::finish), for the builder of a complete tree, unless a trial was made.
+    /// Like [`finish`](Self::finish), for the builder of a complete tree. Does nothing if a trial
+    /// was already made.
     pub fn finish_first(&self) -> Result<()> {
         match self.pool.trees.get(self.tree).awaits_first_trial() {
             true => self.finish(),
@@ -134,8 +136,8 @@ impl<'p> Trial<'p> {
         }
     }
 
-    /// Like [`finish_first`](Self::finish_first), for a builder at work, but only if the tree is
-    /// far beyond the size for its first trial.
+    /// Like [`finish_first`](Self::finish_first), for a builder that is still adding pages. Does
+    /// nothing unless the tree is far beyond the size for its first trial.
     pub fn finish_late(&self) -> Result<()> {
         match self.pool.trees.get(self.tree).bytes().pages > EARLY_PAGES_MAX {
             true => self.finish_first(),
@@ -143,8 +145,8 @@ impl<'p> Trial<'p> {
         }
     }
 
-    /// Like [`run`](Self::run), in passing: does not wait for a trial in progress, and returns only
-    /// an error that stops the engine.
+    /// Like [`run`](Self::run), but does not wait for a trial in progress, and returns only an
+    /// error that stops the engine.
     pub fn run_in_passing(&self) -> Result<()> {
         self.unless_fatal(self.run_unless_busy())
     }
@@ -177,7 +179,8 @@ impl<'p> Trial<'p> {
         self.try_now().map(|_| true)
     }
 
-    /// Makes a due trial. Returns `false` if it is put off because another thread is making one.
+    /// Makes a due trial. Returns `false` if the trial is postponed because another thread is
+    /// making one.
     pub fn run_due(&self) -> Result<bool> {
         let is_done = self.run_unless_busy()?;
         if !is_done {
@@ -190,9 +193,10 @@ impl<'p> Trial<'p> {
         self.pool.dictionaries.trial_of(self.tree)
     }
 
-    /// Makes a dictionary of some of the tree's pages, if others show that it pays. Returns whether
-    /// it did. The caller keeps the tree from being dropped (D3), is outside of mini-transactions,
-    /// and holds no latches. Reads up to 96 pages. One trial of a tree runs at a time.
+    /// Makes a dictionary from some of the tree's pages, if tests with other pages show that it
+    /// pays. Returns whether it did. The caller must keep the tree from being dropped (D3), be
+    /// outside of mini-transactions, and hold no latches. Reads up to 96 pages. Only one trial of a
+    /// tree runs at a time.
     pub fn run(&self) -> Result<bool> {
         let _one = self.lock().lock();
         self.try_now()
@@ -208,13 +212,13 @@ impl<'p> Trial<'p> {
         let made = def.map_or(Ok(false), |def| self.trial(&def, &state, pages));
         state.next_trial_at(match made {
             Ok(made) => pages * if made || versions > 0 { GROWTH } else { 2 },
-            // Not tried again with every page.
+            // After an error the trial is not repeated with every new page.
             Err(_) => pages + PAGES_MIN,
         });
         made
     }
 
-    /// Contents before compression of pages spread over the newest pages of a tree.
+    /// Returns the contents, before compression, of a sample of the tree's newest pages.
     fn sample(&self, def: &TreeDef) -> Result<Vec<Vec<u8>>> {
         let newest = self.pool.newest_pages_of(def.id, NEWEST_PAGES, NEWEST_LOOKS_MAX);
         let rounds = (0..SAMPLE_ROUNDS).flat_map(|round| newest.iter().skip(round).step_by(SAMPLE_ROUNDS));

@@ -1,13 +1,14 @@
 //! The two eviction lists, each in the order in which frames were queued.
 //!
-//! Frames of all sizes are in one order, and the oldest is due: repeated use decides which frames
-//! stay, not their size. A frame that makes room for a frame of another size returns its memory to
-//! the system, which takes some microseconds and leaves no holes (`buffers`).
+//! Frames of all sizes are in the same order, and the oldest frame is evicted next. Repeated use
+//! decides which frames stay, not their size. A frame that makes room for a frame of another size
+//! returns its memory to the system, which takes some microseconds and leaves no holes (`buffers`).
 //!
 //! The lists do not keep frames alive: a freed page's memory is freed with the last reference to
-//! it. Its list entry is dropped when its turn comes. If nothing is evicted, entries of freed pages
-//! are dropped once they are half of all entries: from then on, each push takes some entries from
-//! the front of both lists and queues those in use again, until it has checked all entries.
+//! it. Its list entry is dropped when the entry reaches the front of the list. If nothing is
+//! evicted, entries of freed pages are dropped once they are half of all entries: each push then
+//! takes some entries from the front of both lists and queues the entries in use again, until all
+//! entries were checked.
 
 use crate::pool::frames::Frame;
 use std::collections::VecDeque;
@@ -16,13 +17,13 @@ use std::sync::{Arc, Weak};
 /// The small list's share of the bytes in both lists is 1/`SMALL_SHARE`.
 const SMALL_SHARE: usize = 10;
 
-/// Entries of freed pages are not searched for below this number.
+/// The minimum number of entries of freed pages for which a search for them starts.
 const FREED_MIN: usize = 1024;
 
-/// Entries checked for each push while entries of freed pages are dropped.
+/// The number of entries checked in each push while entries of freed pages are dropped.
 const LOOKS_PER_PUSH: usize = 8;
 
-/// The list entry of a frame. For a freed page the reference is dead.
+/// The list entry of a frame. If the page was freed, the reference is dead.
 #[derive(Debug)]
 struct Queued {
     frame: Weak<Frame>,
@@ -41,16 +42,16 @@ struct List {
 pub(in crate::pool) struct FifoLists {
     small: List,
     main: List,
-    /// The approximate number of entries of freed pages. Too large when a page was freed while the
-    /// evictor had taken its entry out.
+    /// The approximate number of entries of freed pages. It is too large if a page was freed while
+    /// its entry was taken out for eviction.
     freed: usize,
-    /// The number of checks until every entry was checked.
+    /// The number of remaining checks until every entry was checked.
     to_look: usize,
 }
 
 impl FifoLists {
-    /// Takes the next entry. Returns its frame, unless the page was freed, and whether it comes
-    /// from the small list. `None` if both lists are empty.
+    /// Takes the next entry. Returns its frame, unless the page was freed, and whether it was in
+    /// the small list. Returns `None` if both lists are empty.
     pub(in crate::pool) fn pop(&mut self) -> Option<(Option<Arc<Frame>>, bool)> {
         let bytes = self.small.bytes + self.main.bytes;
         let small = self.small.bytes * SMALL_SHARE > bytes || self.main.frames.is_empty();
@@ -87,7 +88,8 @@ impl FifoLists {
         }
     }
 
-    /// The frames still in use among the next `count` entries of each list; the next one first.
+    /// Iterates over the frames of pages that were not freed among the next `count` entries of each
+    /// list, the next entry first.
     pub(in crate::pool) fn next(&self, count: usize) -> impl Iterator<Item = Arc<Frame>> + '_ {
         let both = self.small.frames.iter().take(count).chain(self.main.frames.iter().take(count));
         both.filter_map(|queued| queued.frame.upgrade())
@@ -105,7 +107,8 @@ impl FifoLists {
 }
 
 impl List {
-    /// Takes the first entry. Returns its frame; for a freed page, `None`, and decrements `freed`.
+    /// Takes the first entry. Returns its frame. For a freed page, returns `Some(None)` and
+    /// decrements `freed`.
     fn pop(&mut self, freed: &mut usize) -> Option<Option<Arc<Frame>>> {
         let queued = self.frames.pop_front()?;
         self.bytes -= queued.bytes;

@@ -1,4 +1,4 @@
-//! Making room: evicting frames to free memory. Invariant R1 is at the head of `eviction`.
+//! Evicts frames to free memory. Invariant R1 is at the head of `eviction`.
 
 use super::s3_fifo::Candidate;
 use crate::base::stages::Stage;
@@ -9,21 +9,21 @@ use crate::pool::mtr;
 use crate::pool::{PageClass, Pool};
 use std::sync::Arc;
 
-/// References to a frame that no one uses: one of the page table and one of the candidate.
+/// The number of references to an unused frame: one from the page table and one from the candidate.
 const OWN_REFERENCES: usize = 2;
-/// Candidates that a thread checks to read a page before it exceeds the limit.
+/// The number of candidates that a thread checks before it exceeds the limit to read a page.
 const LOOKS_FOR_READ: usize = 16;
 
-/// Bytes that a checkpoint writes in addition to pages: ends of segments, and blocks of the map in
-/// two files, as file systems round them up.
+/// The bytes that a checkpoint writes in addition to pages: the ends of segments, and blocks of the
+/// map in two files, rounded up to blocks of the file system.
 const CHECKPOINT_BYTES: u64 = 32 << 10;
 
 /// Why a thread makes room.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::pool) enum Purpose {
-    /// The caller needs memory: a write is a stall.
+    /// The caller needs memory. A write counts as a stall.
     Needed,
-    /// The cleaner makes room.
+    /// The cleaner makes room in advance.
     Cleaning,
 }
 
@@ -35,20 +35,20 @@ enum Fate {
 }
 
 impl Pool {
-    /// Returns `DiskFull` unless all changes in memory fit on the disk and `reserve` stays free
-    /// (H3). Only then may a user change more.
+    /// Fails with `DiskFull` unless all changes in memory fit on the disk and `reserve` stays free
+    /// (H3). Users may change more data only if this succeeds.
     pub fn check_space(&self, reserve: Reserve) -> Result<()> {
         self.health.check()?;
         self.check_space_beside(0, reserve)
     }
 
-    /// Like [`check_space`](Self::check_space) with `bytes` bytes more, but does not check the
+    /// Like [`check_space`](Self::check_space) with `bytes` more bytes, but does not check the
     /// health.
     pub fn check_space_for(&self, bytes: u64, reserve: Reserve) -> Result<()> {
         self.segments.check_space(self.promised_bytes(), bytes, reserve)
     }
 
-    /// Like [`check_space`](Self::check_space) with `bytes` bytes more, but does not check the
+    /// Like [`check_space`](Self::check_space) with `bytes` more bytes, but does not check the
     /// health.
     fn check_space_beside(&self, bytes: usize, reserve: Reserve) -> Result<()> {
         self.segments.check_space(self.promised_bytes(), bytes as u64, reserve)
@@ -60,8 +60,8 @@ impl Pool {
     }
 
     /// The approximate bytes that a checkpoint would write now: the changed pages with the average
-    /// length of images, and the entries of the map. The other parts of a checkpoint are left out:
-    /// trying one in vain is better than not trying.
+    /// length of images, and the entries of the map. The other parts of a checkpoint do not count,
+    /// because it is better to try a checkpoint in vain than not to try it.
     pub fn checkpoint_bytes(&self) -> u64 {
         let pages = self.numbers.lock().used_count().max(1);
         let live_bytes = self.segments.totals().live_bytes;
@@ -73,8 +73,8 @@ impl Pool {
         changed.saturating_mul(image_bytes).saturating_add(self.map_bytes() as u64)
     }
 
-    /// Bytes in memory of the pages with pending changes. Their images take no more, apart from a
-    /// header.
+    /// The bytes in memory of the pages with pending changes. The images of these pages are not
+    /// longer, apart from a header.
     fn pending_page_bytes(&self) -> usize {
         self.beside.pages_count() * self.page_bytes as usize
     }
@@ -121,7 +121,7 @@ impl Pool {
     }
 
     /// Like [`make_room`](Self::make_room), for work that must succeed on a full disk: rolling back
-    /// and freeing (H3). It may use the reserve; `DiskFull` means that the reserve is used up too.
+    /// and freeing (H3). It may use the reserve. `DiskFull` means that the reserve is used up too.
     pub fn make_room_from_reserve(&self, pages: usize) -> Result<()> {
         debug_assert!(!mtr::is_inside(), "writing may take long, which an open mini-transaction must not");
         let class = PageClass::Base;
@@ -132,8 +132,8 @@ impl Pool {
         self.evict_until_fits(class, bytes, 2 * self.queues.frames_count(), Purpose::Needed)
     }
 
-    /// Makes room for a page about to be read. Stops after a few candidates: exceeding the limit
-    /// slightly is better than delaying the read.
+    /// Makes room for a page that will be read. Stops after a few candidates, because exceeding the
+    /// limit slightly is better than delaying the read.
     pub(in crate::pool) fn make_room_for_read(&self, class: PageClass) -> Result<()> {
         let bytes = class.bytes(self.page_bytes);
         if self.buffers.has_room(class, bytes) {
@@ -149,7 +149,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Checks up to `looks` candidates until `bytes` more of a class fit.
+    /// Evicts candidates until `bytes` more bytes of a class fit, or `looks` candidates were
+    /// checked.
     pub(in crate::pool) fn evict_until_fits(
         &self,
         class: PageClass,
@@ -158,7 +159,7 @@ impl Pool {
         purpose: Purpose,
     ) -> Result<()> {
         let mut stall = None;
-        // After one page could not be written, no other is tried.
+        // After a write has failed for lack of space, no other page is written.
         let mut full = Ok(());
         for _ in 0..looks {
             if self.buffers.has_room(class, bytes) {
@@ -178,8 +179,8 @@ impl Pool {
         full
     }
 
-    /// Evicts a candidate. Writes a dirty one first, if this thread may write. A stall begins with
-    /// the first page that is written.
+    /// Evicts a candidate. If it is dirty, writes it first, if this thread may write. A stall
+    /// begins with the first page that is written.
     fn evict<'p>(
         &'p self,
         candidate: Candidate,

@@ -1,4 +1,4 @@
-//! Eviction: which frames are evicted, and making room.
+//! Eviction: chooses the frames to evict, and makes room in memory.
 //!
 //! The cleaner has usually written a dirty page before it is evicted. If not, a thread that makes
 //! room outside of mini-transactions writes the page itself.
@@ -6,8 +6,8 @@
 //! Invariant
 //!   R1  A frame is evicted only if it is clean, in the page table, and not referenced by any
 //!       thread. All three are checked under the lock of its entry, where new references to it are
-//!       made. Only `FifoLists` makes references elsewhere, by `upgrade` under the lock of the
-//!       queues, but not to a candidate, which was taken out of the lists.
+//!       made. Only `FifoLists` creates references elsewhere, with `upgrade` under the lock of the
+//!       queues, but not to a candidate, because candidates were taken out of the lists.
 
 mod fifo_lists;
 mod make_room;

@@ -1,10 +1,10 @@
-//! The eviction order, after S3-FIFO: pages used once are evicted before pages used again, and a
-//! scan passes through a tenth of the pool.
+//! The eviction order, based on S3-FIFO. Pages used once are evicted before pages used again, and a
+//! scan uses only a tenth of the pool.
 //!
-//! A page enters the small queue. If it is used again before its turn, it moves on to the main
-//! queue, where each further use adds another round. The page table entry notes when a page left
-//! the small queue: if it is read again soon after, it enters the main queue directly. A leaf that
-//! is read without a frame (a peek or a copy) counts as evicted from the small queue at that
+//! A page enters the small queue. If it is used again before it reaches the front, it moves to the
+//! main queue, where each further use adds another round. The page table entry notes when a page
+//! left the small queue: if it is read again soon after, it enters the main queue directly. A leaf
+//! that is read without a frame (a peek or a copy) counts as evicted from the small queue at that
 //! moment. A leaf that is peeked at to be changed counts only when the change becomes pending.
 //!
 //! Source    Yang et al. 2023, "FIFO queues are all you need for cache eviction". We differ: the
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// A page read again within this many eighths of a turnover of the pool counts as read soon.
 const SOON_EIGHTHS: u16 = 8;
-/// Frames checked before a search for a candidate ends.
+/// The maximum number of frames checked in a search for a candidate.
 const LOOKS_MAX: usize = 64;
 
 /// The clock of evictions.
@@ -36,7 +36,7 @@ pub(in crate::pool) struct Queues {
     clock: Mutex<Turnover>,
 }
 
-/// A frame taken out of the queues to be evicted, or put back.
+/// A frame that was taken out of the queues, to be evicted or put back.
 #[derive(Debug)]
 pub(in crate::pool) struct Candidate {
     pub(in crate::pool) frame: Arc<Frame>,
@@ -55,7 +55,8 @@ impl Queues {
         }
     }
 
-    /// The next frame to evict, by the rules above. `None` if a bounded search finds none.
+    /// Returns the next frame to evict according to the rules above, or `None` if a bounded search
+    /// finds none.
     pub(in crate::pool) fn candidate(&self) -> Option<Candidate> {
         let mut lists = self.lists.lock();
         for _ in 0..LOOKS_MAX {
@@ -103,13 +104,14 @@ impl Queues {
         clock.time
     }
 
-    /// Returns whether a page that was evicted at `evicted` left less than a turnover ago.
+    /// Returns whether a page that was evicted at `evicted` was evicted less than a turnover ago.
     pub(in crate::pool) fn is_soon(&self, evicted: EvictionTime) -> bool {
         evicted.0 != 0 && self.now().0.wrapping_sub(evicted.0) < SOON_EIGHTHS
     }
 
-    /// Dirty pages among the next `looks` of each list that must be written before their turn:
-    /// pages not used since they were last checked. The first to be evicted come first.
+    /// Returns the dirty pages among the next `looks` entries of each list that will be evicted
+    /// soon, because they were not used since they were last checked. The order is that of
+    /// eviction.
     pub(in crate::pool) fn leaving_dirty(&self, looks: usize) -> Vec<PageId> {
         let lists = self.lists.lock();
         let next = lists.next(looks);
@@ -123,7 +125,7 @@ impl Queues {
         (lists.small_count(), lists.count())
     }
 
-    /// The second of [`counts`](Self::counts).
+    /// The number of entries in both queues.
     pub(in crate::pool) fn frames_count(&self) -> usize {
         self.lists.lock().count()
     }

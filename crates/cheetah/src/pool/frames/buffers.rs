@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 /// Free buffers of one class may hold 1/`IDLE_PART` of the limit while another class needs memory.
 const IDLE_PART: usize = 32;
-/// Racing threads may exceed the limit by 1/`SLACK_PART`. Freeing each excess buffer at once, only
-/// to allocate it again, would keep the allocator busy.
+/// Concurrent threads may exceed the limit by 1/`SLACK_PART`. If each excess buffer were freed at
+/// once, it would soon be allocated again.
 const SLACK_PART: usize = 100;
 /// The pool is nearly full when less than 1/`FREE_PART` of the limit is free.
 const FREE_PART: usize = 6;
@@ -38,7 +38,7 @@ pub(in crate::pool) struct Buffers {
     memory: Arc<MemoryBudget>,
     /// Bytes of buffers that belong to frames.
     in_use: AtomicUsize,
-    /// Buffers allocated because no free one was left.
+    /// The number of buffers allocated because none was free.
     allocations: AtomicUsize,
     ranges: [RwLock<Ranges>; PageClass::ALL.len()],
     free: [Mutex<Vec<PageBuf>>; PageClass::ALL.len()],
@@ -58,7 +58,7 @@ impl Buffers {
         buffers
     }
 
-    /// Reserves addresses for all buffers that a limit of `limit_bytes` allows, if the present
+    /// Reserves addresses for all buffers that a limit of `limit_bytes` allows, if the current
     /// ranges are too small. If the reservation fails, buffers come from the heap.
     pub(in crate::pool) fn reserve_addresses(&self, limit_bytes: usize) {
         for (class, ranges) in PageClass::ALL.into_iter().zip(&self.ranges) {
@@ -66,7 +66,7 @@ impl Buffers {
             if limit_bytes <= ranges.bytes {
                 continue;
             }
-            // Many small steps must not reserve a range each.
+            // A minimum length prevents many small ranges when the limit grows in small steps.
             let more_bytes = (limit_bytes - ranges.bytes).max(ranges.bytes / ADDRESSES_PART);
             let bytes = class.bytes(self.page_bytes);
             let count = more_bytes / bytes;
@@ -78,8 +78,8 @@ impl Buffers {
         }
     }
 
-    /// Returns whether `bytes` more of a class fit the limit. Frees idle buffers of the other
-    /// classes if they hold much memory.
+    /// Returns whether `bytes` more bytes of a class fit within the limit. Frees idle buffers of
+    /// the other classes if they hold a lot of memory.
     pub(in crate::pool) fn has_room(&self, class: PageClass, bytes: usize) -> bool {
         let limit = self.memory.frames_limit();
         if self.in_use() + bytes > limit {
@@ -101,8 +101,8 @@ impl Buffers {
         self.memory.used(MemoryUse::Frames) + bytes <= limit
     }
 
-    /// Returns whether so little is free that reading a page will soon evict another one. The
-    /// cleaner keeps a little memory free at all times.
+    /// Returns whether so little memory is free that page reads will soon evict pages. The cleaner
+    /// always keeps a little memory free.
     pub(in crate::pool) fn is_nearly_full(&self) -> bool {
         let limit = self.memory.frames_limit();
         self.in_use() > limit - limit / FREE_PART
@@ -118,13 +118,13 @@ impl Buffers {
         self.in_use.load(Relaxed)
     }
 
-    /// Buffers allocated because no free one was left.
+    /// The number of buffers allocated because none was free.
     pub(in crate::pool) fn allocations(&self) -> usize {
         self.allocations.load(Relaxed)
     }
 
-    /// Takes a buffer with arbitrary contents. Never waits, and does not check the limit: the
-    /// caller does.
+    /// Takes a buffer with arbitrary content. Never waits. Does not check the limit; the caller
+    /// must.
     pub(in crate::pool) fn take(&self, class: PageClass) -> PageBuf {
         let bytes = class.bytes(self.page_bytes);
         self.in_use.fetch_add(bytes, Relaxed);
@@ -148,12 +148,12 @@ impl Buffers {
         }
     }
 
-    /// Frees idle buffers beyond the limit, which may have fallen.
+    /// Frees idle buffers beyond the limit, which may have been lowered.
     pub(in crate::pool) fn give_back_idle(&self) {
         PageClass::ALL.into_iter().for_each(|class| self.drop_free(class, 0));
     }
 
-    /// Frees idle buffers of a class until `needed` bytes fit the limit.
+    /// Frees idle buffers of a class until `needed` more bytes fit within the limit.
     pub(in crate::pool) fn drop_free(&self, class: PageClass, needed: usize) {
         let mut free = self.free[class as usize].lock();
         while self.memory.used(MemoryUse::Frames) + needed > self.memory.frames_limit() {

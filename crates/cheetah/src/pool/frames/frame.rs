@@ -9,7 +9,7 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockUpgradableReadGuard};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
 use std::sync::Arc;
 
-/// Use counts stop at this value.
+/// The maximum of a use count.
 const USES_MAX: u8 = 3;
 
 /// See the module.
@@ -21,13 +21,14 @@ pub struct Frame {
     pub(crate) bytes_count: usize,
     /// The latch and the bytes that it protects.
     pub(in crate::pool) bytes: RwLock<PageBuf>,
-    /// Changes with every change of the page: no two contents of a page have the same version.
+    /// The version of the page, which changes with every change of the content: no two contents of
+    /// a page have the same version.
     pub(in crate::pool) version: AtomicU64,
-    /// The epoch of the changes that are not written yet; 0 if the frame is clean.
+    /// The epoch of the changes that are not written yet, or 0 if the frame is clean.
     dirty: AtomicU64,
     detached: AtomicBool,
     uses: AtomicU8,
-    /// The page was read ahead and has not been fetched since.
+    /// Whether the page was read ahead and was not fetched since.
     ahead: AtomicBool,
     buffers: Arc<Buffers>,
 }
@@ -79,8 +80,8 @@ impl Frame {
         self.detached.store(true, Ordering::Release);
     }
 
-    /// Takes the latch that admits readers, but no writer and no other thread that wants to write
-    /// the page out.
+    /// Takes the upgradable latch. It admits readers, but excludes writers and other threads that
+    /// want to write the page out.
     pub(in crate::pool) fn latch_to_write_out(&self) -> RwLockUpgradableReadGuard<'_, PageBuf> {
         check_order();
         self.bytes.upgradable_read()
@@ -91,27 +92,28 @@ impl Frame {
         self.bytes.try_upgradable_read()
     }
 
-    /// The bytes, unless a thread is changing them. Does not wait.
+    /// Returns the bytes, unless a thread is changing them. Does not wait.
     pub(crate) fn try_read(&self) -> Option<RwLockReadGuard<'_, PageBuf>> {
         self.bytes.try_read()
     }
 
-    /// Bytes in use in a leaf. `None` if a thread is changing it, or for other pages. Does not
-    /// wait.
+    /// Returns the bytes in use in a leaf, or `None` if a thread is changing it or the page is not
+    /// a leaf. Does not wait.
     pub(crate) fn leaf_used_bytes(&self) -> Option<usize> {
         let bytes = self.bytes.try_read()?;
         let view = PageView::new(&bytes);
         (is_built(&bytes) && view.is_leaf() && !view.is_dead()).then(|| view.used_bytes())
     }
 
-    /// Free bytes in a leaf. `None` if a thread is changing it, or for other pages. Does not wait.
+    /// Returns the free bytes in a leaf, or `None` if a thread is changing it or the page is not a
+    /// leaf. Does not wait.
     pub(crate) fn leaf_free_bytes(&self) -> Option<usize> {
         let bytes = self.bytes.try_read()?;
         let view = PageView::new(&bytes);
         (is_built(&bytes) && view.is_leaf() && !view.is_dead()).then(|| view.free_bytes())
     }
 
-    /// Runs `f` on the bytes of a frame that no other thread has seen.
+    /// Runs `f` on the bytes of a frame that no other thread knows yet.
     pub(crate) fn with_private_bytes<R>(&self, f: impl FnOnce(&mut [u8]) -> R) -> R {
         let mut bytes = self.bytes.try_write().expect("nobody else has the frame");
         f(&mut bytes)
@@ -122,7 +124,7 @@ impl Frame {
         self.ahead.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether the page was read ahead, and forgets it.
+    /// Returns whether the page was read ahead, and clears the mark.
     pub(in crate::pool) fn take_ahead(&self) -> bool {
         self.ahead.load(Ordering::Relaxed) && self.ahead.swap(false, Ordering::Relaxed)
     }

@@ -1,9 +1,10 @@
 //! In debug builds, counts the page latches, the locks of page table entries and the reserved pages
 //! that the current thread holds.
 //!
-//! The counts detect deadlocks. A thread that waits for the gate with a latch deadlocks with the
-//! epoch switch, which waits for all open mini-transactions. A thread that waits for a latch under
-//! the lock of an entry deadlocks with a thread that holds the latch and wants the entry.
+//! The counts detect deadlocks. A thread that holds a latch while it waits for the gate may
+//! deadlock with the epoch switch, which waits for all open mini-transactions. A thread that holds
+//! the lock of an entry while it waits for a latch may deadlock with a thread that holds the latch
+//! and waits for the entry.
 
 use std::cell::Cell;
 
@@ -13,7 +14,7 @@ thread_local! {
     static RESERVED: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Counts one latch. Dropping the token counts it out.
+/// Counts one latch until it is dropped.
 #[derive(Debug)]
 pub(in crate::pool) struct LatchToken(());
 
@@ -87,7 +88,7 @@ pub(in crate::pool) fn check_order() {
     debug_assert_eq!(ENTRIES.get(), 0, "F6: no thread waits for a latch under the lock of an entry");
 }
 
-/// The number of latches that this thread holds; always 0 in release builds.
+/// The number of latches that this thread holds. Always 0 in release builds.
 pub(in crate::pool) fn latches_held() -> u32 {
     HELD.get()
 }

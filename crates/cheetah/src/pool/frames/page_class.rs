@@ -21,14 +21,14 @@ impl PageClass {
         (page_bytes as usize) << self as usize
     }
 
-    /// The class of pages with `bytes` bytes, if one exists.
+    /// Returns the class of pages with `bytes` bytes, if there is one.
     pub fn of(bytes: usize, page_bytes: u32) -> Option<PageClass> {
         Self::ALL.into_iter().find(|class| class.bytes(page_bytes) == bytes)
     }
 
-    /// The likely class of a page whose image has `image_bytes` bytes; the page map does not store
-    /// the class. Few images are longer than their page, and most pages above the smallest class
-    /// are full pages of large values.
+    /// Guesses the class of a page whose image has `image_bytes` bytes, because the page map does
+    /// not store the class. Few images are longer than their page, and most pages above the
+    /// smallest class are full pages of large values.
     pub(in crate::pool) fn guess(image_bytes: u32, page_bytes: u32) -> PageClass {
         if image_bytes > page_bytes {
             PageClass::Large

@@ -2,25 +2,26 @@
 //!
 //! Invariant
 //!   P1  A number freed in epoch n is used again only after n has committed (C4). So the changes of
-//!       one epoch never contain two pages with the same number; a number in a committed map
-//!       belongs to the same tree in the map and in the log written after it; and a reader with an
-//!       outdated number finds the page freed.
+//!       one epoch never contain two pages with the same number. A number in a committed map
+//!       belongs to the same tree in the map and in the log written after it. A reader with an
+//!       outdated number finds that the page was freed.
 
 use crate::base::{sound, Epoch, PageId};
 
 /// Free page numbers. The free list is derived from the map at open and never stored.
 #[derive(Debug)]
 pub(in crate::pool) struct FreePageNumbers {
-    /// All numbers ever used are smaller.
+    /// All numbers used so far are smaller.
     next: u64,
     /// Numbers that are also free in the last committed epoch. The last one is used first.
     free: Vec<PageId>,
-    /// Numbers freed since then, with the epoch that freed them, ascending by epoch.
+    /// Numbers that were freed after the last committed epoch, with the epoch that freed them, in
+    /// ascending order of epochs.
     waiting: Vec<(Epoch, Vec<PageId>)>,
 }
 
 impl FreePageNumbers {
-    /// `used` must be sorted.
+    /// Derives the free numbers from the used ones. `used` must be sorted.
     pub(in crate::pool) fn new(used: &[PageId]) -> Self {
         let mut free = Vec::new();
         let mut next = 1;
@@ -67,7 +68,7 @@ impl FreePageNumbers {
         self.next - 1 - (self.free.len() + waiting) as u64
     }
 
-    /// All page numbers ever used are below this one.
+    /// All page numbers used so far are below this number.
     pub(in crate::pool) fn end(&self) -> PageId {
         PageId(self.next)
     }

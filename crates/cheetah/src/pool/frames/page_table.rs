@@ -1,8 +1,8 @@
 //! Maps page numbers to frames and locations: a directory that grows without moving its entries.
 //!
-//! Entries are in chunks, and chunks in lists. The first list has one chunk; each further list has
-//! as many chunks as all lists before it. So a small database has a small table, and a lookup takes
-//! three steps.
+//! Entries are stored in chunks, and chunks in lists. The first list has one chunk, and each
+//! further list has as many chunks as all previous lists together. So a small database has a small
+//! table, and a lookup takes three steps.
 
 use super::frame::Frame;
 use super::latch_count::EntryToken;
@@ -14,21 +14,22 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-/// Entries in a chunk.
+/// The number of entries in a chunk.
 const CHUNK: usize = 512;
-/// Lists of chunks.
+/// The number of lists of chunks.
 const LISTS: usize = 28;
 const _: () =
     assert!(PageId::MAX.0 as usize == (CHUNK << (LISTS - 1)) - 1, "every page number has its entry");
 
-/// The free room of a leaf is stored in steps of `ROOM_STEP` bytes, and beyond [`ROOM_STEPS`] of
-/// them in larger steps. A row that gets a version needs 12 bytes.
+/// The free bytes of a leaf are stored in steps of `ROOM_STEP` bytes, and after [`ROOM_STEPS`]
+/// steps in larger steps. The steps are small because adding a version to a row needs only 12
+/// bytes.
 const ROOM_STEP: usize = 16;
 const ROOM_STEPS: usize = 128;
 const LARGE_ROOM_STEP: usize = 128;
 
 /// The time at which a page was evicted, or read without a frame, in eighths of a turnover of the
-/// pool (see `eviction`); 0 if neither has happened.
+/// pool (see `eviction`), or 0 if neither has happened.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(in crate::pool) struct EvictionTime(pub(in crate::pool) u16);
 
@@ -54,7 +55,8 @@ pub struct PageEntry {
     tree: TreeId,
     pub(in crate::pool) evicted: EvictionTime,
     state: State,
-    /// One more than the steps of free room that the leaf had when it was evicted; 0 if unknown.
+    /// The number of steps of free bytes that the leaf had when it was evicted, plus one, or 0 if
+    /// unknown.
     room: u8,
 }
 
@@ -83,7 +85,8 @@ impl State {
         self.0 = self.0 & !Self::RESIDENCE | residence as u8;
     }
 
-    /// The class of the page, if it has an image. It is a guess until the page was in memory.
+    /// The class of the page, if it has an image. The class is a guess until the page has been in
+    /// memory.
     fn image_class(self) -> Option<PageClass> {
         let number = (self.0 & Self::CLASS) >> Self::CLASS_AT;
         PageClass::ALL.get(usize::from(number).checked_sub(1)?).copied()
@@ -147,7 +150,7 @@ impl PageEntry {
         self.location().map(|location| ImageRef { pid, tree: self.tree, location })
     }
 
-    /// The class of the page. It is a guess until the page was in memory.
+    /// The class of the page. It is a guess until the page has been in memory.
     pub(crate) fn class(&self) -> PageClass {
         self.frame().map_or(self.state.image_class().unwrap_or_default(), |frame| frame.class)
     }
@@ -187,7 +190,7 @@ impl PageEntry {
         self.frame = Some(frame);
     }
 
-    /// A lower bound of the bytes that were free in the leaf when it was evicted; `None` if
+    /// A lower bound of the bytes that were free in the leaf when it was evicted, or `None` if
     /// unknown.
     pub(crate) fn room(&self) -> Option<usize> {
         let steps = usize::from(self.room).checked_sub(1)?;
@@ -195,7 +198,7 @@ impl PageEntry {
         Some((steps - large_steps) * ROOM_STEP + large_steps * LARGE_ROOM_STEP)
     }
 
-    /// Notes the free bytes of a leaf that is about to be evicted; `None` if unknown.
+    /// Notes the free bytes of a leaf that is about to be evicted, or `None` if they are unknown.
     pub(crate) fn set_room(&mut self, bytes: Option<usize>) {
         let is_known = |bytes: &usize| {
             *bytes >= 64 || sound!(true, "buffering: take little room for room that is not known")
@@ -229,8 +232,8 @@ impl PageEntry {
         self.state.set(State::RESERVED, is_reserved);
     }
 
-    /// Returns whether a thread waits to give the page a frame. Until then no other thread may
-    /// reserve it.
+    /// Returns whether a thread waits to give the page a frame. If so, no thread may reserve the
+    /// page until it has one.
     pub(crate) fn is_wanted(&self) -> bool {
         self.state.has(State::WANTED)
     }
@@ -240,7 +243,7 @@ impl PageEntry {
         self.state.set(State::WANTED, true);
     }
 
-    /// Removes the frame: the page is on disk only.
+    /// Removes the frame. The page is then on disk only.
     pub(in crate::pool) fn unload(&mut self) {
         self.state.set_residence(Residence::Stored);
         self.frame = None;
@@ -252,7 +255,7 @@ impl PageEntry {
     }
 }
 
-/// An entry under its lock.
+/// A locked entry.
 #[derive(Debug)]
 pub struct EntryGuard<'t> {
     entry: MutexGuard<'t, PageEntry>,
@@ -319,10 +322,11 @@ impl PageTable {
     }
 }
 
-/// Where an entry is.
+/// The position of an entry.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Place {
-    /// Out of range for numbers above [`PageId::MAX`], which occur in damaged pages.
+    /// The index of the list. It is out of range for numbers above [`PageId::MAX`], which occur in
+    /// damaged pages.
     list: usize,
     chunk: usize,
     entry: usize,

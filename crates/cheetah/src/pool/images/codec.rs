@@ -1,4 +1,4 @@
-//! Conversion between the bytes of a frame and its image: passes what the pool knows of a page to
+//! Converts between the bytes of a frame and its image: passes the pool's data about a page to
 //! `format::image`.
 
 use crate::base::{Epoch, Error, PageId, Result, TxnId};
@@ -11,7 +11,7 @@ use crate::pool::PageClass;
 use crate::pool::TreeDef;
 use crate::segment::Stream;
 
-/// Replaces `image` by the image of `page`. Pages of unregistered trees are compressed as opaque
+/// Replaces `image` with the image of `page`. Pages of unregistered trees are compressed as opaque
 /// bytes. Records of transactions below `freeze_below` lose their version. `def` includes the
 /// dictionary of the tree. `lock` is the key and nonce to encrypt the image with.
 #[expect(clippy::too_many_arguments, reason = "the properties of a page, and two buffers")]

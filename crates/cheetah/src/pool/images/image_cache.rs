@@ -32,13 +32,14 @@ use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Number of shards, unless memory is so small that their chunks could not hold an image.
+/// The maximum number of shards. There are fewer if memory is so small that a chunk could not hold
+/// an image.
 const SHARDS_MAX: usize = 8;
 /// The approximate number of chunks of each shard if images used all memory.
 const CHUNKS_OF_SHARD: usize = 32;
 const CHUNK_BYTES_MAX: usize = 1 << 20;
-/// A chunk above this size is a multiple of it, so that it consists of whole pages of the operating
-/// system and its memory can be returned.
+/// The size of a chunk above this size is a multiple of it, so that the chunk consists of whole
+/// pages of the operating system and its memory can be returned.
 const CHUNK_STEP: usize = 4096;
 /// At most 1/`KEPT_PART` of an emptied chunk is kept.
 const KEPT_PART: usize = 3;
@@ -104,7 +105,7 @@ struct Place {
 }
 
 impl ImageCache {
-    /// An empty cache.
+    /// Creates an empty cache.
     pub(in crate::pool) fn new(memory: &Arc<MemoryBudget>, page_bytes: u32) -> Self {
         let image_bytes_max = max_image_bytes(PageClass::Base.bytes(page_bytes));
         let total_bytes = memory.shares().total_bytes();
@@ -125,15 +126,15 @@ impl ImageCache {
         }
     }
 
-    /// Appends a cached image to `bytes`. Returns whether it is cached. `for_look`: the image is
-    /// used without a frame, so it should stay.
+    /// If an image is cached, appends it to `bytes` and returns true. `for_look` says that the
+    /// image is used without a frame, so that it should stay in the cache.
     pub(in crate::pool) fn get(&self, image: &ImageRef, for_look: bool, bytes: &mut Vec<u8>) -> bool {
         let found = self.shards.lock(image.pid).get(image, for_look, bytes);
         if found { &self.hits } else { &self.misses }.one();
         found
     }
 
-    /// Adds a verified image. The oldest images make room for it.
+    /// Adds a verified image. If there is no space, drops the oldest images.
     pub(in crate::pool) fn put(&self, image: &ImageRef, bytes: &[u8]) {
         let limit = self.memory.images_limit() / self.shards.count();
         self.shards.change(image.pid, |shard| {
@@ -153,8 +154,9 @@ impl ImageCache {
         });
     }
 
-    /// Frees memory that images may no longer use (I2), or that frames need more (I3). `evictions`
-    /// is the number of frames evicted so far, `frames` the number of frames in memory.
+    /// Frees memory that images may no longer use (I2), or that frames need more than images do
+    /// (I3). `evictions` is the number of frames evicted so far, and `frames` is the number of
+    /// frames in memory.
     pub(in crate::pool) fn give_way(&self, evictions: u64, frames: usize) {
         let limit = self.memory.images_limit() / self.shards.count();
         let are_unused = self.are_unused(evictions, frames as u64);
@@ -178,8 +180,8 @@ impl ImageCache {
         [("pool_image_hits", self.hits.get()), ("pool_image_misses", self.misses.get())]
     }
 
-    /// Returns whether a part of the frames was evicted since the last such check, while hardly any
-    /// image was found.
+    /// Returns whether 1/`TURNOVER_PARTS` of the frames was evicted since the last check, while
+    /// hardly any image was found in the cache.
     fn are_unused(&self, evictions: u64, frames: u64) -> bool {
         let mut seen = self.seen.lock();
         let evicted = evictions - seen.evictions;
@@ -229,8 +231,8 @@ impl Shard {
         chunk.memory.get(place.start..place.start + place.location.stored_bytes as usize)
     }
 
-    /// Makes room for `bytes` bytes in the newest chunk, a new chunk, or the oldest chunk, which is
-    /// emptied. Returns whether they fit.
+    /// Makes space for `bytes` bytes, in the newest chunk, in a new chunk, or by emptying the
+    /// oldest chunk. Returns whether they fit.
     fn make_room(&mut self, bytes: usize, source: &ChunkSource, limit: usize) -> bool {
         if bytes > self.chunk_bytes || limit < self.chunk_bytes {
             return false;
@@ -247,8 +249,8 @@ impl Shard {
         self.fits(bytes)
     }
 
-    /// Makes the oldest chunk the newest. It keeps the images that were used, up to `kept_bytes`
-    /// bytes of them. Returns `false` if there is no chunk.
+    /// Makes the oldest chunk the newest. The chunk keeps up to `kept_bytes` bytes of images that
+    /// were used. Returns `false` if there is no chunk.
     fn renew_oldest(&mut self, kept_bytes: usize) -> bool {
         let Some((mut chunk, used)) = self.take_oldest() else { return false };
         chunk.used_bytes = 0;
@@ -281,7 +283,7 @@ impl Shard {
         }
     }
 
-    /// Removes the oldest chunk. Returns it with its used images, in their order.
+    /// Removes the oldest chunk. Returns the chunk and its images that were used, in order.
     fn take_oldest(&mut self) -> Option<(Chunk, Vec<(PageId, Place)>)> {
         let chunk = self.chunks.pop_front()?;
         let number = self.first;
@@ -310,7 +312,7 @@ impl Shard {
         self.chunks.back().is_some_and(|chunk| chunk.used_bytes + bytes <= chunk.memory.len())
     }
 
-    /// Appends to the newest chunk, which must have room.
+    /// Appends an image to the newest chunk, which must have space.
     fn append(&mut self, pid: PageId, location: Location, bytes: &[u8]) {
         let next = self.first + self.chunks.len() as u64;
         let Some(newest) = self.chunks.back_mut() else { return };

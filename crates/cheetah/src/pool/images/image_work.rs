@@ -1,7 +1,7 @@
 //! Counts the images encoded and decoded, and the time taken, by length of the image and by tree.
 //!
-//! Encoding or decoding an image takes some ten microseconds. In comparison, two clock readings and
-//! shared counters cost nothing noticeable.
+//! Encoding or decoding an image takes tens of microseconds. In comparison, the cost of two clock
+//! readings and of shared counters is negligible.
 
 use crate::pool::counters::Counter;
 use cheetah_io::Clock;
@@ -24,8 +24,8 @@ pub struct ImageWork {
     pub decode_ns: u64,
 }
 
-/// The counters of an [`ImageWork`]. They are read and reset one by one, so a concurrent image may
-/// be counted before a reset, and its time after it.
+/// The counters of an [`ImageWork`]. They are read and reset one by one, so an image may be counted
+/// before a concurrent reset, and its time after the reset.
 #[derive(Default, Debug)]
 pub(in crate::pool) struct WorkCounters {
     encodes: Counter,
@@ -74,7 +74,8 @@ impl ImageCounters {
         Self { clock, by_length: Default::default() }
     }
 
-    /// The time at which work begins, for [`encoded`](Self::encoded) or [`decoded`](Self::decoded).
+    /// Returns the time at which work begins, to be passed to [`encoded`](Self::encoded) or
+    /// [`decoded`](Self::decoded).
     pub(in crate::pool) fn begin_ns(&self) -> u64 {
         self.clock.now_ns()
     }

@@ -1,5 +1,5 @@
-//! Shared memory for encoding, decoding and moving images: hundreds of threads need none of their
-//! own.
+//! Shared memory for encoding, decoding and moving images, so that hundreds of threads do not each
+//! need their own.
 //!
 //! Workspaces are few and large: their number is limited, and a thread that finds none free waits.
 //! A thread with a workspace only computes, so the wait is short, and allowed inside
@@ -16,8 +16,8 @@ use std::sync::Arc;
 /// others.
 const WORKSPACES_MIN: usize = 2;
 const WORKSPACES_MAX: usize = 64;
-/// Estimated memory of a workspace. A workspace that was used with a high compression level or a
-/// dictionary takes more; the excess is counted when the workspace is returned.
+/// The estimated memory of a workspace. A workspace that was used with a high compression level or
+/// a dictionary takes more. The excess is counted when the workspace is returned.
 const WORKSPACE_BYTES: usize = 512 << 10;
 /// Minimum and maximum number of buffers kept.
 const BUFFERS_KEPT_MIN: usize = 4;
@@ -58,7 +58,7 @@ impl Scratch {
         }
     }
 
-    /// Runs `f` with an empty buffer that has capacity for any image.
+    /// Runs `f` with an empty buffer whose capacity is enough for any image.
     pub(in crate::pool) fn with_buffer<T>(&self, f: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         f(&mut TakenBuffer { buffer: self.take_buffer(), scratch: self }.buffer)
     }
@@ -105,8 +105,8 @@ impl Scratch {
     }
 }
 
-/// A workspace that is returned on drop, even after a panic: a lost workspace would be missing for
-/// ever.
+/// A workspace that is returned on drop, even after a panic, because a lost workspace would never
+/// be replaced.
 struct Taken<'a> {
     workspace: Workspace,
     counted_bytes: usize,

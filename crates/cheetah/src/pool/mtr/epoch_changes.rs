@@ -1,7 +1,7 @@
 //! The changes of an uncommitted epoch: pages to write, and locations to publish.
 //!
-//! Invariants E1 to E3 are at the head of `mtr`. Changes to both are made under the lock of the
-//! page's entry, except in `absorb` and `clear`, when no thread adds to the older epoch.
+//! Invariants E1 to E3 are at the head of `mtr`. Both are changed under the lock of the page's
+//! entry, except in `absorb` and `clear`, which run when no thread adds to the older epoch.
 //! `interleaving_tests.rs` compiles this file again with loom.
 
 use super::sync::{AtomicUsize, Mutex, Ordering::Relaxed};
@@ -9,13 +9,13 @@ use crate::base::hash::{FastMap, FastSet};
 use crate::base::{sound, PageId};
 use crate::format::MapEntry;
 
-/// Many shards keep the tables small, so that each growth leaves only a small hole in the memory of
-/// the process.
+/// The number of shards. Many shards keep the tables small, so that each growth leaves only a small
+/// hole in the memory of the process.
 const SHARDS_COUNT: usize = 256;
-/// Estimated memory of one element of the sets, with the free slots of their tables. `COMMIT_BYTES`
-/// is the memory of a new location in the list that a commit makes.
+/// The estimated memory of an element of the sets, including free slots of their tables.
 const ELEMENT_BYTES: usize = 64;
-/// Estimated memory of a page in `pending`.
+/// The estimated memory of a page in `pending`, and of a new location in the list that a commit
+/// makes.
 const PENDING_BYTES: usize = 16;
 const COMMIT_BYTES: usize = size_of::<(PageId, Option<MapEntry>)>();
 
@@ -43,7 +43,7 @@ impl Default for EpochChanges {
 }
 
 impl EpochChanges {
-    /// No changes yet, in `count` shards; `count` is at least one.
+    /// Creates an empty set of changes with `count` shards. `count` is at least one.
     pub(in crate::pool) fn with_shards(count: usize) -> Self {
         let shards = std::iter::repeat_with(Mutex::default).take(count).collect();
         let zero = || AtomicUsize::new(0);
@@ -60,7 +60,7 @@ impl EpochChanges {
         debug_assert!(was_clean, "E1: page {pid} is marked dirty once");
     }
 
-    /// Reverts a [`mark_dirty`](Self::mark_dirty) of the same page.
+    /// Reverts [`mark_dirty`](Self::mark_dirty) for a page.
     pub(in crate::pool) fn unmark_dirty(&self, pid: PageId, bytes: usize) {
         let uncount = || {
             self.dirty_count.fetch_sub(1, Relaxed);
@@ -87,7 +87,7 @@ impl EpochChanges {
         debug_assert!(is_first, "B5: page {pid} is marked as pending once");
     }
 
-    /// Reverts a [`mark_pending`](Self::mark_pending).
+    /// Reverts [`mark_pending`](Self::mark_pending) for a page.
     pub(crate) fn unmark_pending(&self, pid: PageId) {
         let was = self.with(pid, |shard| shard.pending.remove(&pid));
         debug_assert!(was, "B5: page {pid} was pending without being known as such");
@@ -101,7 +101,7 @@ impl EpochChanges {
     }
 
     /// Pages that a checkpoint of the epoch has to write: pages with pending changes, and dirty
-    /// pages. An epoch that has ended gets no others (B5).
+    /// pages. An ended epoch gets no further pages (B5).
     pub(in crate::pool) fn pids_to_write(&self) -> Vec<PageId> {
         let mut pids = Vec::new();
         self.each(|shard| pids.extend(shard.pending.iter().chain(&shard.dirty)));
@@ -134,7 +134,7 @@ impl EpochChanges {
         pids
     }
 
-    /// About `limit` dirty pages at most.
+    /// Returns about `limit` dirty pages, or all if there are fewer.
     pub(in crate::pool) fn some_dirty_pids(&self, limit: usize) -> Vec<PageId> {
         let share = limit.div_ceil(self.shards.len());
         let mut pids = Vec::new();
@@ -166,14 +166,14 @@ impl EpochChanges {
         self.dirty_count() > 0 || self.shards.iter().any(has_any)
     }
 
-    /// All new locations, for the commit. The epoch must not change any more.
+    /// Returns all new locations, for the commit. The epoch must not change any more.
     pub(in crate::pool) fn all_moved(&self) -> Vec<(PageId, Option<MapEntry>)> {
         let mut moved = Vec::with_capacity(self.each(|shard| shard.moved.len()).iter().sum());
         self.each(|shard| moved.extend(shard.moved.iter().map(|(pid, entry)| (*pid, *entry))));
         moved
     }
 
-    /// Forgets the new locations, and keeps most of their memory for the epoch after the next. No
+    /// Removes the new locations, and keeps most of their memory for the epoch after the next. No
     /// page may be dirty.
     pub(in crate::pool) fn clear(&self) {
         self.each(|shard| {
@@ -186,7 +186,7 @@ impl EpochChanges {
     }
 
     /// Adds the new locations of an older epoch that will not commit. Locations that this epoch
-    /// already has stay.
+    /// already has are kept.
     pub(in crate::pool) fn absorb(&self, older: Vec<(PageId, Option<MapEntry>)>) {
         for (pid, entry) in older {
             self.with(pid, |shard| {

@@ -1,5 +1,5 @@
 //! The sharded switch from one epoch to the next. Either mini-transactions are inside, each through
-//! one of several shards, or one thread has locked all shards and advances the epoch.
+//! one of several shards, or a thread has locked all shards and advances the epoch.
 //!
 //! Invariants G1 and G4 are at the head of `mtr`. `interleaving_tests.rs` compiles this file again
 //! with loom.
@@ -20,7 +20,7 @@ pub(in crate::pool) struct EpochSwitch<const COUNT: usize> {
     epoch: AtomicU64,
 }
 
-/// The right to be inside, and the epoch, which cannot change meanwhile.
+/// The permission to be inside, and the epoch, which does not change while this guard exists.
 pub(in crate::pool) type EpochGuard<'a> = RwLockReadGuard<'a, Epoch>;
 
 impl<const COUNT: usize> EpochSwitch<COUNT> {
@@ -28,7 +28,7 @@ impl<const COUNT: usize> EpochSwitch<COUNT> {
         Self { shards: std::array::from_fn(|_| Shard(RwLock::new(epoch))), epoch: AtomicU64::new(epoch.0) }
     }
 
-    /// Enters through a shard; `shard_no` may be any number. Waits while the shards are locked or
+    /// Enters through a shard. `shard_no` may be any number. Waits while the shards are locked or
     /// about to be locked.
     pub(in crate::pool) fn enter(&self, shard_no: usize) -> EpochGuard<'_> {
         let shard = self.shards.get(shard_no % COUNT).expect("the index is a remainder by their number");

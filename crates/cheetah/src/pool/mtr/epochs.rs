@@ -1,6 +1,6 @@
 //! The two epochs that may be uncommitted: the current one and the previous one.
 //!
-//! Arrays of two hold their data, indexed by the lowest bit of the epoch.
+//! Their data is in arrays of two elements, indexed by the lowest bit of the epoch.
 
 use super::epoch_changes::EpochChanges;
 use super::epoch_switch::EpochGuard;
@@ -47,7 +47,7 @@ impl Epochs {
         self.changes.iter().map(EpochChanges::dirty_count).sum()
     }
 
-    /// Bytes of these pages in memory.
+    /// Bytes in memory of the pages that are dirty in either epoch.
     pub(super) fn dirty_bytes(&self) -> usize {
         self.changes.iter().map(EpochChanges::dirty_bytes).sum()
     }

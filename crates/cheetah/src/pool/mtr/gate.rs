@@ -1,5 +1,5 @@
-//! The gate: many mini-transactions at a time, or one epoch switch. Invariants G1, G2 and G4 are at
-//! the head of `mtr`.
+//! The gate, which admits either many mini-transactions or one epoch switch. Invariants G1, G2 and
+//! G4 are at the head of `mtr`.
 
 use super::epoch_switch::{EpochGuard, EpochSwitch};
 use crate::base::Epoch;
@@ -7,8 +7,8 @@ use crate::pool::frames::latches_held;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Shards of the gate. Threads are spread over them, so that they do not contend for one cache
-/// line.
+/// The number of shards of the gate. Threads are distributed over the shards, so that they do not
+/// contend for one cache line.
 const SHARDS_COUNT: usize = 8;
 
 thread_local! {

@@ -1,17 +1,18 @@
-//! The mini-transaction: the right to change pages. Invariants G2 and G3 are at the head of `mtr`.
+//! The mini-transaction, which permits changing pages. Invariants G2 and G3 are at the head of
+//! `mtr`.
 
 use super::epoch_switch::EpochGuard;
 use super::gate;
 use crate::base::Epoch;
 use crate::pool::Pool;
 
-/// The right to change pages. All changes between its creation and its drop are in one epoch.
-/// Inside, a thread must not wait for anything that itself waits for the gate.
+/// The permission to change pages. All changes between its creation and its drop are in one epoch.
+/// A thread inside a mini-transaction must not wait for a thread that may wait for the gate.
 #[derive(Debug)]
 pub struct MiniTransaction<'p> {
     pool: &'p Pool,
     epoch: EpochGuard<'p>,
-    /// It was opened while the thread was already unwinding from a panic.
+    /// Whether it was opened while the thread was already unwinding from a panic.
     opened_unwinding: bool,
 }
 

@@ -14,14 +14,15 @@ impl Pool {
         self.epochs.current()
     }
 
-    /// From now on, images of the mini-transaction's epoch and of later epochs need no versions of
-    /// transactions below `txn`: these have committed, and all snapshots see them. An image of an
-    /// older epoch must keep the versions, because its log may end before the commits (C2).
+    /// Notes that images of the mini-transaction's epoch and of later epochs need no versions of
+    /// transactions below `txn`, because these transactions have committed and are visible to all
+    /// snapshots. An image of an older epoch must keep the versions, because its log may end before
+    /// the commits (C2).
     pub fn set_freeze_below(&self, mtr: &MiniTransaction<'_>, txn: TxnId) {
         self.epochs.set_freeze_below(mtr.epoch(), txn);
     }
 
-    /// Images of the epoch need no versions of transactions below this one.
+    /// The transaction ID below which images of the epoch need no versions.
     pub(in crate::pool) fn freeze_below(&self, epoch: Epoch) -> TxnId {
         self.epochs.freeze_below(epoch)
     }
@@ -31,8 +32,8 @@ impl Pool {
         self.epochs.dirty_count()
     }
 
-    /// Bytes in memory of the pages that are dirty in any epoch. Their images take no more, apart
-    /// from a header.
+    /// The bytes in memory of the pages that are dirty in any epoch. The images of these pages are
+    /// not longer, apart from a header.
     pub(in crate::pool) fn dirty_bytes(&self) -> usize {
         self.epochs.dirty_bytes()
     }

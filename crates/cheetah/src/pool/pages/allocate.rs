@@ -48,7 +48,8 @@ impl Pool {
         while !self.try_free(mtr.epoch(), pid) {}
     }
 
-    /// Returns `false` if the page was loaded or evicted between two checks.
+    /// Tries once to free a page. Returns `false` if it was loaded or evicted meanwhile, or its
+    /// pending changes must be dealt with first.
     fn try_free(&self, epoch: Epoch, pid: PageId) -> bool {
         if !self.beside.before_free(self, pid) {
             return false;

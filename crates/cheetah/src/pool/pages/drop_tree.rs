@@ -4,9 +4,10 @@ use crate::base::{PageId, Result, TreeId};
 use crate::pool::Pool;
 use std::collections::HashSet;
 
-/// Page table entries checked in one step, so that a step stays short when few pages match.
+/// The maximum number of page table entries checked in one step, so that a step stays short when
+/// few pages match.
 const LOOKS_MAX: u64 = 100_000;
-/// Pages freed in one mini-transaction.
+/// The maximum number of pages freed in one mini-transaction.
 const ACTION_PAGES: usize = 64;
 
 impl Pool {
@@ -32,8 +33,8 @@ impl Pool {
         Ok(next)
     }
 
-    /// Up to `pages_max` pages of a tree with the highest numbers, in ascending order. They are
-    /// probably the newest. Checks only the last `looks_max` numbers.
+    /// Returns the pages of a tree with the highest numbers, at most `pages_max`, in ascending
+    /// order. They are probably the newest. Checks only the last `looks_max` page numbers.
     pub(in crate::pool) fn newest_pages_of(
         &self,
         tree: TreeId,
@@ -51,9 +52,10 @@ impl Pool {
         found
     }
 
-    /// Up to about `pages_max` pages of `trees` from number `from` upwards, in a bounded number of
-    /// checks, and where to continue. The trees must not get new pages. Checks only the range of
-    /// numbers that the trees have had: a small tree costs little in a large database.
+    /// Returns up to `pages_max` pages of `trees` from page number `from` upwards, and the number
+    /// at which to continue, after a bounded number of checks. The trees must not get new pages.
+    /// Checks only the range of numbers that the trees have had: a small tree costs little in a
+    /// large database.
     pub(in crate::pool) fn pages_of(
         &self,
         trees: &HashSet<TreeId>,

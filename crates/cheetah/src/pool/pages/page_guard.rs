@@ -35,8 +35,8 @@ impl PageRef {
         self.0.class
     }
 
-    /// Changes whenever the content changes. No two contents of this page number have the same
-    /// version since startup, even if the page was evicted and read again.
+    /// A number that changes whenever the content changes. No two contents of this page number have
+    /// the same version since startup, even if the page was evicted and read again.
     pub fn version(&self) -> u64 {
         self.0.version.load(Ordering::Acquire)
     }
@@ -53,8 +53,8 @@ impl PageRef {
     }
 
     /// Takes the exclusive latch; waits for readers and writers. The page is marked dirty when the
-    /// bytes are first borrowed mutably, so check it first (dead? key in range?) through the shared
-    /// view.
+    /// bytes are first borrowed mutably. So first check through the shared view whether the page is
+    /// dead and whether the key is in its range.
     pub fn write<'a>(&'a self, mtr: &'a MiniTransaction<'_>) -> WriteGuard<'a> {
         check_order();
         WriteGuard {

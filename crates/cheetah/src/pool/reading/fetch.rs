@@ -27,12 +27,12 @@ pub(crate) enum Reuse {
     Unlikely,
 }
 
-/// A page that this thread reads. On drop, even after a panic, the threads that wait for the page
-/// continue.
+/// A page that this thread is reading. Dropping this value, even after a panic, wakes the threads
+/// that wait for the page.
 struct PageRead<'p> {
     pool: &'p Pool,
     pid: PageId,
-    /// The entry has the result of the read.
+    /// Whether the entry has the result of the read.
     is_done: bool,
 }
 
@@ -49,20 +49,20 @@ impl Drop for PageRead<'_> {
 }
 
 impl Pool {
-    /// Pins a page. If it is not in memory, reads it, which blocks. `None` if the page was freed:
-    /// the caller's reference is outdated, start again from the root. `Err(Corruption)` if the page
-    /// is damaged.
+    /// Pins a page. If it is not in memory, reads it, which blocks. Returns `None` if the page was
+    /// freed: the caller's reference is outdated, and the caller must start again from the root.
+    /// Fails with `Corruption` if the page is damaged.
     pub fn fetch(&self, pid: PageId) -> Result<Option<PageRef>> {
         self.fetch_for(pid, Reuse::Likely)
     }
 
-    /// Pins a page if it is in memory already; never does I/O.
+    /// Pins a page if it is in memory. Never does I/O.
     pub fn fetch_resident(&self, pid: PageId) -> Option<PageRef> {
         self.table.existing(pid)?.frame().cloned().map(PageRef)
     }
 
-    /// Like [`fetch`](Self::fetch), for pages that are not expected to be used again soon: a scan
-    /// must not evict pages in use.
+    /// Like [`fetch`](Self::fetch), for pages that are not expected to be used again soon, so that
+    /// a scan does not evict pages in use.
     pub fn fetch_for_scan(&self, pid: PageId) -> Result<Option<PageRef>> {
         self.fetch_for(pid, Reuse::Unlikely)
     }
@@ -107,8 +107,8 @@ impl Pool {
         }
     }
 
-    /// Reads and checks the newest image of a page, even if the page is in memory. `Ok` if it has
-    /// no image yet.
+    /// Reads and checks the newest image of a page, even if the page is in memory. Returns `Ok` if
+    /// the page has no image yet.
     pub fn check_image(&self, pid: PageId) -> Result<()> {
         loop {
             let Some(image) = self.newest_image(pid) else { return Ok(()) };
@@ -145,8 +145,8 @@ impl Pool {
         })
     }
 
-    /// The result for a number without a page: freed, or never used, which only a damaged reference
-    /// explains.
+    /// Returns the result for a number without a page. Either the page was freed, or the number was
+    /// never used, which means that the reference is damaged.
     fn unknown(&self, pid: PageId) -> Result<Lookup<'_>> {
         if pid != PageId::NONE && pid < self.numbers.lock().end() {
             return Ok(Lookup::Freed);
@@ -154,7 +154,7 @@ impl Pool {
         Err(Error::corrupt(format!("reference to page {pid}"), "no page ever had this number"))
     }
 
-    /// Reads the page, which this thread has marked as being read. Retries if the image moved,
+    /// Reads the page, which this thread has marked as being read. Retries if the image was moved,
     /// because its old segment may be deleted.
     fn read_page(&self, mut image: ImageRef) -> Result<Option<PageRef>> {
         loop {

@@ -1,15 +1,16 @@
-//! Page reads: from image to frame, on request or ahead of it; and single records out of images.
+//! Reads pages: from image to frame, on request or ahead of requests. Also reads single records
+//! from images.
 //!
 //! Invariants
 //!   L1  One thread at a time reads a page into its frame; other threads that want the page wait.
 //!       Peeks, copies, reads of dictionaries and `check_image` read an image without marking the
 //!       page, and publish no frame.
 //!   L2  A frame is published only if the image it was read from is still the newest of its page.
-//!   L3  If a page cannot be read, the caller gets the error, the page stays on disk only, and
-//!       everything else continues.
-//!   L4  No image is read or decoded under a latch: a slow device would delay all threads that wait
-//!       for the latch, and with a writer inside the gate all threads.
-//!   A1 to A4  See `read_ahead`.
+//!   L3  If a page cannot be read, the caller gets the error, and the page stays on disk only.
+//!       Other pages are not affected.
+//!   L4  No image is read or decoded under a latch. Otherwise a slow device would delay all threads
+//!       that wait for the latch, and if one of them is a writer inside the gate, all threads. A1
+//!       to A4 See `read_ahead`.
 
 mod fetch;
 mod page_read;

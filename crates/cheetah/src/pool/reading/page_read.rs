@@ -1,4 +1,4 @@
-//! From image to frame: reading and decoding one page.
+//! Reads and decodes the image of a page into a frame.
 
 use crate::base::stalls::Reason as StallReason;
 use crate::base::{page_work, reach, Error, PageId, Result, TreeId};
@@ -11,7 +11,7 @@ use crate::pool::images::codec;
 use crate::pool::{PageClass, Pool};
 use std::sync::Arc;
 
-/// An image in a buffer. It was checked to be the requested one.
+/// The properties of an image in a buffer, which was checked to be the requested image.
 pub(in crate::pool) struct ImageRead {
     pub header: ImageHeader,
     pub class: PageClass,
@@ -42,8 +42,8 @@ impl Pool {
         self.table.existing(pid)?.image(pid)
     }
 
-    /// The content of a dictionary's page. Waits for no other reader, and no reader waits for it
-    /// (D5). `None` if the page was freed.
+    /// Returns the content of a dictionary's page, or `None` if the page was freed. This read does
+    /// not wait for other readers, and no reader waits for it (D5).
     pub(in crate::pool) fn read_dictionary(&self, tree: TreeId, pid: PageId) -> Result<Option<Vec<u8>>> {
         loop {
             let Some(entry) = self.table.existing(pid).filter(|entry| entry.is_used()) else {
@@ -54,8 +54,8 @@ impl Pool {
             }
             if let Some(frame) = entry.frame().cloned() {
                 drop(entry);
-                // A dictionary never changes. If a writer holds the latch, the page is not a
-                // dictionary; the writer may be this thread.
+                // A dictionary never changes, so if a writer holds the latch, the page is not a
+                // dictionary. The writer may be this thread, so this thread must not wait.
                 let bytes = frame.try_read().ok_or_else(|| no_dictionary(pid, tree))?;
                 return dictionary_content(&bytes, pid, tree).map(Some);
             }
@@ -76,7 +76,7 @@ impl Pool {
             self.read_bytes(image, bytes)?;
             let checked = codec::check(bytes, image, self.page_bytes);
             let (header, _) = checked.map_err(name_dictionary)?;
-            // Checked before anything that the image names is loaded.
+            // The kind is checked before a dictionary or a key that the image names is loaded.
             if header.kind != PageKind::Dictionary {
                 return Err(no_dictionary(pid, tree));
             }
@@ -106,8 +106,8 @@ impl Pool {
         })
     }
 
-    /// Reads an image into an empty buffer. For `for_look`, see [`ImageCache::get`]. `Corruption`
-    /// if the bytes are not those of the image.
+    /// Reads an image into an empty buffer. For `for_look`, see [`ImageCache::get`]. Fails with
+    /// `Corruption` if the bytes are not those of the image.
     ///
     /// [`ImageCache::get`]: crate::pool::images::ImageCache::get
     pub(super) fn read_image(
@@ -163,12 +163,12 @@ impl Pool {
         Ok(KeptMeans { dictionary, key })
     }
 
-    /// The key that an image is encrypted with.
+    /// Returns the key that encrypts an image, if it is encrypted.
     fn key_of(&self, header: &ImageHeader) -> Result<Option<Arc<Key>>> {
         header.closed.map(|head| self.keys.find(&head.key)).transpose()
     }
 
-    /// Builds the frame for `image`, whose bytes are in `stored`. Calls `make_room` before it takes
+    /// Builds the frame for `image`, whose bytes are in `stored`. Calls `make_room` before taking
     /// memory for the frame.
     pub(in crate::pool) fn decode(
         &self,
@@ -205,7 +205,7 @@ fn no_dictionary(pid: PageId, tree: TreeId) -> Error {
     Error::corrupt(format!("page {pid} of tree {tree}"), "it does not hold a dictionary")
 }
 
-/// Adds to a read error that it is about a dictionary.
+/// Adds to a read error that it concerns a dictionary.
 fn name_dictionary(error: Error) -> Error {
     match error {
         Error::Corruption { place, detail } => Error::corrupt(format!("dictionary in {place}"), detail),

@@ -1,4 +1,4 @@
-//! Reading the image of a leaf without making a frame for it.
+//! Reads records from the image of a leaf without making a frame for the leaf.
 //!
 //! Making a frame evicts another page, and takes time to build and verify the page. So the layer
 //! above may take a record out of the image instead. A leaf that was evicted, or read in this way,
@@ -15,8 +15,8 @@ use crate::pool::frames::{PageEntry, Residence};
 use crate::pool::{PageClass, Pool};
 
 impl Pool {
-    /// The image to take a record from instead of loading the page. `None` if the page should be
-    /// loaded: frames are free, or the page was used recently.
+    /// Returns the image from which a record may be taken without loading the page. Returns `None`
+    /// if the page should be loaded, because frames are free or the page was used recently.
     pub(crate) fn image_to_peek(&self, pid: PageId, entry: &PageEntry) -> Option<ImageRef> {
         let should_load = sound!(
             !self.is_nearly_full() || self.queues.is_soon(entry.evicted),
@@ -45,8 +45,8 @@ impl Pool {
         entry.residence() == Residence::Stored && entry.image(image.pid) == Some(*image)
     }
 
-    /// Runs `f` on the leaf in an image. `None` if the image is not of a leaf, if `f` returns
-    /// `None`, or if the image was replaced. May do I/O.
+    /// Runs `f` on the leaf in an image. Returns `None` if the image is not of a leaf, if `f`
+    /// returns `None`, or if the image was replaced. May do I/O.
     pub(crate) fn with_leaf_image<T>(
         &self,
         image: &ImageRef,
@@ -58,7 +58,8 @@ impl Pool {
                 Ok((read, means))
             });
             let (ImageRead { header, is_new, .. }, means) = match read {
-                // Replaced concurrently: its segment may be deleted, or its key forgotten.
+                // The image was replaced concurrently, so its segment may be deleted, or its key
+                // forgotten.
                 Err(_) if self.is_replaced(image) => {
                     reach::mark("image gone before it was looked into");
                     return Ok(None);

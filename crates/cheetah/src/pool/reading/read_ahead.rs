@@ -1,16 +1,18 @@
 //! Reading ahead: other threads read and decode the pages that a scan will need soon.
 //!
 //! Invariants
-//!   A1  Reading ahead affects nothing but the time at which a page is read. A page that cannot be
-//!       read, or does not fit in memory, stays as it was; the next fetch reads it, and gets the
+//!   A1  Reading ahead only affects the time at which a page is read. A page that cannot be read,
+//!       or does not fit in memory, stays on disk only. The next fetch reads it, and gets the
 //!       error.
-//!   A2  It uses memory within the limit of frames, and evicts only the pages that are next anyway.
-//!       Pages that were read ahead and not fetched yet are at most a small part of the frames. A
-//!       page read ahead enters the eviction queues like a new page, although its scan may already
-//!       have passed it. So it evicts nothing that a scan would not evict.
+//!   A2  Reading ahead stays within the memory limit of frames, and evicts only the pages that are
+//!       next in the eviction order. Pages that were read ahead and not fetched yet are at most a
+//!       small part of the frames. A page read ahead enters the eviction queues like a new page,
+//!       even if its scan has already passed it. So reading ahead evicts no pages that a scan would
+//!       not evict.
 //!   A3  Requests are hints: they are dropped if there are too many, or if no thread serves them.
-//!       Without these threads everything is read when it is needed, always in the same order.
-//!   A4  A page is marked as being read while a reader has it, as by any other fetch (L1 to L3).
+//!       Without read-ahead threads each page is read when it is needed, always in the same order.
+//!   A4  A page is marked as being read while a read-ahead thread reads it, as in any other fetch
+//!       (L1 to L3).
 
 use super::page_read::{stored_image, ImageRead};
 use crate::base::{page_work, Error, PageId, Result};
@@ -26,22 +28,24 @@ use cheetah_io::AlignedBytes;
 
 /// Maximum number of pages in a request. One reader serves the whole request.
 pub const REQUEST_PAGES_MAX: usize = 16;
-/// Maximum number of pages that a scan requests in advance. At a gigabyte a second they last for a
-/// millisecond, which hides the latency of the device and lets two readers work at the same time.
+/// Maximum number of pages that a scan requests in advance. A scan at a gigabyte per second passes
+/// them in a millisecond, which is enough to hide the latency of the device and to let two readers
+/// work at the same time.
 const WINDOW_PAGES_MAX: usize = 64;
 /// Pages read ahead and not fetched may take 1/`FRAMES_PART` of the frames' memory, for all scans
 /// together.
 const FRAMES_PART: usize = 32;
-/// Maximum bytes that are read from a file at once; less in a small pool.
+/// The maximum number of bytes that are read from a file at once. In a small pool the maximum is
+/// lower.
 const SPAN_BYTES_MAX: usize = 256 << 10;
-/// The minimum number of pages whose images fit a reader's buffer: at least one leaf of the largest
-/// size.
+/// The minimum size of a reader's buffer in pages. It can hold the image of at least one leaf of
+/// the largest size.
 const SPAN_PAGES_MIN: usize = 4;
 /// Gaps between two images up to this size are read instead of skipped.
 const GAP_BYTES_MAX: u64 = 4 << 10;
 
 impl Pool {
-    /// The number of pages that a scan may request in advance; 0 if no thread serves requests.
+    /// The number of pages that a scan may request in advance, or 0 if no thread serves requests.
     pub fn read_ahead_window(&self) -> usize {
         if !self.read_ahead.is_served() {
             return 0;
@@ -59,7 +63,7 @@ impl Pool {
         self.table.existing(pid).is_some_and(|entry| entry.residence() == Residence::Stored)
     }
 
-    /// Requests pages, at most [`REQUEST_PAGES_MAX`], that will be needed soon. Never waits.
+    /// Requests at most [`REQUEST_PAGES_MAX`] pages that will be needed soon. Never waits.
     pub fn read_ahead(&self, pids: &[PageId]) {
         debug_assert!(pids.len() <= REQUEST_PAGES_MAX);
         let wanted: Vec<PageId> = pids.iter().copied().filter(|&pid| self.is_stored(pid)).collect();
@@ -70,10 +74,10 @@ impl Pool {
         self.read_ahead.ask(wanted);
     }
 
-    /// Serves the requests of scans until [`end_read_ahead`](Self::end_read_ahead): the main loop
-    /// of a read-ahead thread.
+    /// Serves the requests of scans until [`end_read_ahead`](Self::end_read_ahead) is called. This
+    /// is the main loop of a read-ahead thread.
     pub fn serve_read_ahead(&self) {
-        // A span is read in whole blocks, so it may begin and end up to one block further out.
+        // A span is read in whole blocks, so it may be extended by up to one block at each end.
         let buffer_bytes = self.span_bytes_max() + 2 * ALIGN_BYTES;
         let mut bytes = AlignedBytes::with_capacity(buffer_bytes);
         let memory_bytes = AlignedBytes::memory_bytes(buffer_bytes);
@@ -98,7 +102,7 @@ impl Pool {
     }
 }
 
-/// Reads pages that are not in memory. Neighbors in a file are read at once.
+/// Reads pages that are not in memory. Images that are neighbours in a file are read at once.
 fn read_request(pool: &Pool, pids: &[PageId], bytes: &mut AlignedBytes) {
     let mut wanted: Vec<Claim<'_>> = pids.iter().filter_map(|&pid| claim(pool, pid)).collect();
     while !wanted.is_empty() {
@@ -112,7 +116,7 @@ fn read_request(pool: &Pool, pids: &[PageId], bytes: &mut AlignedBytes) {
 /// Marks a page as being read, if it is on disk only.
 fn claim(pool: &Pool, pid: PageId) -> Option<Claim<'_>> {
     let mut entry = pool.table.existing(pid)?;
-    // A page with pending changes is left to the fetch, which may write.
+    // A page with pending changes is left to a fetch, because reading it may require a write.
     if entry.residence() != Residence::Stored || entry.has_pending() || entry.is_reserved() {
         return None;
     }
@@ -123,8 +127,8 @@ fn claim(pool: &Pool, pid: PageId) -> Option<Claim<'_>> {
 fn read_neighbours(pool: &Pool, claims: Vec<Claim<'_>>, bytes: &mut AlignedBytes) {
     let (Some(first), Some(last)) = (claims.first(), claims.last()) else { return };
     let (first, last) = (first.image.location, last.image.location);
-    // A dropped claim unmarks its page: the fetch that needs the page reads it, and gets the error
-    // (A1).
+    // Dropping a claim unmarks its page. The fetch that needs the page then reads it, and gets the
+    // error (A1).
     let Ok(Some(bytes)) = pool.segments.read_span(&first, &last, bytes) else { return };
     pool.read_ahead.read_span();
     for claim in claims {
@@ -134,7 +138,7 @@ fn read_neighbours(pool: &Pool, claims: Vec<Claim<'_>>, bytes: &mut AlignedBytes
     }
 }
 
-/// Makes room as for any other read, but not beyond the limit.
+/// Makes room for a page like any other read, but fails instead of exceeding the limit.
 fn make_room_ahead(pool: &Pool, class: PageClass) -> Result<()> {
     pool.make_room_for_read(class)?;
     if pool.buffers.has_room(class, class.bytes(pool.page_bytes)) {
@@ -143,8 +147,8 @@ fn make_room_ahead(pool: &Pool, class: PageClass) -> Result<()> {
     Err(Error::Limit { what: "memory for reading ahead", actual: 0, limit: 0 })
 }
 
-/// The number of claims, from the first on, that are so close to each other in a file that they are
-/// read at once; at least one.
+/// Returns the number of claims, from the first on, whose images are close enough in a file to be
+/// read at once. It is at least one.
 fn neighbours_count(claims: &[Claim<'_>], span_bytes_max: u64) -> usize {
     let Some(first) = claims.first() else { return 0 };
     let start = first.image.location;

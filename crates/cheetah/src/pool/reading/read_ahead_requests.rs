@@ -29,12 +29,12 @@ struct Queue {
 }
 
 impl ReadAhead {
-    /// A page that was read ahead was fetched.
+    /// Counts a page that was read ahead and is now fetched.
     pub(in crate::pool) fn used(&self) {
         self.used.fetch_add(1, Relaxed);
     }
 
-    /// A page that was read ahead is evicted or freed without having been fetched.
+    /// Counts a page that was read ahead and is evicted or freed without having been fetched.
     pub(in crate::pool) fn wasted(&self) {
         self.wasted.fetch_add(1, Relaxed);
     }
@@ -44,7 +44,8 @@ impl ReadAhead {
         self.read.load(Relaxed).saturating_sub(self.used.load(Relaxed) + self.wasted.load(Relaxed))
     }
 
-    /// Number of pages read ahead so far, and of those that left memory without being fetched.
+    /// The number of pages read ahead so far, and the number of them that left memory without being
+    /// fetched.
     pub(in crate::pool) fn read_and_wasted(&self) -> (u64, u64) {
         (self.read.load(Relaxed), self.wasted.load(Relaxed))
     }
@@ -59,7 +60,7 @@ impl ReadAhead {
         ]
     }
 
-    /// Waits for a request. `None` after the end.
+    /// Waits for a request and returns it. Returns `None` after the end.
     fn next(&self) -> Option<Vec<PageId>> {
         let mut queue = self.queue.lock();
         while !queue.has_ended {
@@ -78,7 +79,7 @@ impl ReadAhead {
             return;
         }
         if queue.requests.len() == REQUESTS_MAX {
-            // Most likely its scan has passed these pages.
+            // The scan that made the oldest request has most likely passed its pages.
             queue.requests.pop_front();
         }
         queue.requests.push_back(wanted);
@@ -91,7 +92,7 @@ impl ReadAhead {
         self.readers.load(Relaxed) > 0
     }
 
-    /// Passes each request to `read`, until the end.
+    /// Passes each request to `read` until [`end`](Self::end) is called.
     pub(super) fn serve(&self, mut read: impl FnMut(Vec<PageId>)) {
         self.readers.fetch_add(1, Relaxed);
         while let Some(request) = self.next() {

@@ -1,4 +1,4 @@
-//! Threads wait here for a page that another thread is reading or has reserved.
+//! Lets threads wait for a page that another thread is reading or has reserved.
 //! `reservation_model_tests.rs` compiles this file again with loom.
 
 use super::sync::{Condvar, Mutex};

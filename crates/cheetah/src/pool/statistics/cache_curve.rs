@@ -1,18 +1,19 @@
-//! Predicts the misses of the cache with more or less memory, from a sample of the requested pages.
+//! Predicts the misses of the cache with more or less memory from a sample of the requested pages.
 //!
 //! The *reuse distance* of a page that is requested again is the number of other pages requested in
-//! between. A cache that holds more pages than this still has the page. Distances are measured for
-//! pages whose hash is below a threshold; they represent all pages (Waldspurger et al., SHARDS,
-//! FAST 2015). The threshold falls so that the sample keeps its size.
+//! between. A cache that holds more pages than the reuse distance still has the page. Distances are
+//! measured for pages whose hash is below a threshold, which represent all pages (Waldspurger et
+//! al., SHARDS, FAST 2015). The threshold falls so that the sample keeps its size.
 //!
-//! The real cache is not an LRU list: it has frames, and images in addition. So the model computes
-//! the length of the LRU list that would have had as many misses as the cache, for the pages of the
-//! sample. The length is assumed to grow in proportion to the memory.
+//! The real cache is not an LRU list, because it has frames and images. So the model computes the
+//! length of the LRU list that would have had as many misses as the cache, for the pages of the
+//! sample. It assumes that this length grows in proportion to the memory.
 //!
 //! Invariants
-//!   U1  Only pages that are expected to be used again count: no scans.
-//!   U2  No thread waits here: a thread that finds the lock taken leaves its page out.
-//!   U3  Old counts fade: all counts are halved after some rounds through the sample.
+//!   U1  Only requests for pages that are expected to be used again count. Scans do not count.
+//!   U2  No thread waits for the sample: if its lock is taken, the request is not counted.
+//!   U3  Old counts lose weight: all counts are halved after `ROUNDS` requests for each page of the
+//!       sample.
 
 use crate::base::hash::{hash_number, FastMap};
 use crate::base::PageId;
@@ -24,24 +25,24 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 const MEMORY_PER_PAGE: usize = 16 << 10;
 const PAGES_MIN: usize = 512;
 const PAGES_MAX: usize = 4096;
-/// At most one page in `SAMPLED_PART_MAX` is in the sample: a fetch of any other page costs one
+/// At most one page in `SAMPLED_PART_MAX` is in the sample. A fetch of any other page costs only a
 /// comparison.
 const SAMPLED_PART_MAX: u64 = 8;
 /// Counts are halved after `ROUNDS` requests for each page of the sample.
 const ROUNDS: u64 = 64;
-/// Numbers of misses count as equal if they differ by less than this part of all requests.
+/// Numbers of misses count as equal if they differ by less than this fraction of all requests.
 const NEAR: f64 = 0.01;
 /// Number of distance classes for each doubling.
 const CLASSES_PER_OCTAVE: usize = 8;
 const CLASSES: usize = 40 * CLASSES_PER_OCTAVE;
 
-/// The curve has points at these sizes of memory, in percent of the present size.
+/// The curve has points at these sizes of memory, in percent of the current size.
 const PERCENTS: [u64; 9] = [25, 50, 75, 90, 100, 125, 150, 200, 400];
 
 /// The reads with one size of memory.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CurvePoint {
-    /// The memory in percent of the present size.
+    /// The memory in percent of the current size.
     pub percent: u64,
     /// The memory in bytes.
     pub memory_bytes: u64,
@@ -51,21 +52,22 @@ pub struct CurvePoint {
     pub reads_per_1000_s: u64,
 }
 
-/// The present state of the cache.
+/// The current state of the cache.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::pool) struct CacheNow {
     /// All memory.
     pub(in crate::pool) memory_bytes: u64,
-    /// Bytes used for other purposes than pages, with any size of memory.
+    /// Bytes used for other purposes than pages, independent of the size of memory.
     pub(in crate::pool) fixed_bytes: u64,
-    /// Bytes used for other purposes than pages that grow in proportion to the memory.
+    /// Bytes used for other purposes than pages, which grow in proportion to the memory.
     pub(in crate::pool) shared_bytes: u64,
     /// Number of pages in memory, as frames or as images.
     pub(in crate::pool) pages: u64,
 }
 
 impl CacheNow {
-    /// Bytes left for pages with `percent` of the memory. Other purposes take at most half of it.
+    /// The bytes that remain for pages with `percent` of the current memory. Other purposes take at
+    /// most half of the memory.
     fn pages_bytes(&self, percent: u64) -> f64 {
         let times = percent as f64 / 100.0;
         let memory = self.memory_bytes as f64 * times;
@@ -112,7 +114,7 @@ impl CacheCurve {
         }
     }
 
-    /// The curve. Empty if no page of the sample was requested.
+    /// Returns the points of the curve, or no points if no page of the sample was requested.
     pub(in crate::pool) fn points(&self, now_ns: u64, cache: CacheNow) -> Vec<CurvePoint> {
         let mut sample = self.sample.lock();
         sample.pass_time(now_ns);
@@ -192,7 +194,7 @@ fn class_of(distance: f64) -> usize {
 struct Seen {
     /// The slot of the last request.
     slot: usize,
-    /// The page was not read from disk since that request.
+    /// Whether the page was not read from disk since that request.
     is_unread: bool,
 }
 
@@ -280,8 +282,8 @@ impl Sample {
         self.counts.elapsed_ns += now_ns.saturating_sub(before) as f64;
     }
 
-    /// The length of an LRU list with about as many misses as the cache: among these the one
-    /// closest to `pages`, the number of pages in the cache.
+    /// Returns the length of an LRU list with about as many misses as the cache. If several lengths
+    /// have, returns the one closest to `pages`, the number of pages in the cache.
     fn length(&self, pages: f64) -> f64 {
         let counts = &self.counts;
         let most = counts.reads + NEAR * counts.total;
@@ -299,7 +301,8 @@ fn weight_of(threshold: u64) -> f64 {
     u64::MAX as f64 / threshold.max(1) as f64
 }
 
-/// Moments in order; a moment is in use if it is the last request of a page. A Fenwick tree.
+/// The times of requests, in order. A slot is in use if it is the time of the last request for a
+/// page. Implemented as a Fenwick tree.
 #[derive(Debug)]
 struct Slots {
     /// Element `i` (from 1 on) is the number of slots in use among the last `i & -i` slots up to

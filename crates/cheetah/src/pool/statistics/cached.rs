@@ -14,7 +14,7 @@ pub struct Cached {
     pub bytes: u64,
     /// Bytes of the leaves.
     pub leaf_bytes: u64,
-    /// Bytes in use in the leaves, without the room for more records.
+    /// Bytes in use in the leaves, without free space.
     pub leaf_used_bytes: u64,
 }
 
@@ -30,8 +30,9 @@ impl Cached {
 }
 
 impl Pool {
-    /// The pages of each tree in memory. Trees without any are left out. Checks every entry of the
-    /// page table, one for each page of the database; blocks no other thread.
+    /// Returns the pages of each tree in memory, without trees that have none. Checks every entry
+    /// of the page table, which has an entry for each page of the database. Does not block other
+    /// threads.
     pub fn cached(&self) -> HashMap<TreeId, Cached> {
         let end = self.numbers.lock().end();
         let mut trees = HashMap::<_, Cached>::new();

@@ -4,17 +4,17 @@ use super::{CacheNow, CurvePoint};
 use crate::memory::MemoryUse;
 use crate::pool::Pool;
 
-/// The contents of the pool at a moment. `size_pages` and `free_pages` count memory in pages of the
-/// smallest size; the other counts are of pages of any size.
+/// The contents of the pool at one point in time. `size_pages` and `free_pages` count memory in
+/// pages of the smallest size; the other counts are of pages of any size.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct PoolStats {
     /// Pages that fit in the memory for frames.
     pub size_pages: u64,
-    /// Pages that still fit before others are evicted.
+    /// Pages that still fit before pages are evicted.
     pub free_pages: u64,
     /// Pages in memory.
     pub pages: u64,
-    /// Pages in the small queue: they are evicted first, unless they are used again.
+    /// Pages in the small queue, which are evicted first unless they are used again.
     pub leaving_pages: u64,
     /// Dirty pages.
     pub dirty_pages: u64,
@@ -52,8 +52,8 @@ impl PoolFlow {
         }
     }
 
-    /// The number of requests, of a thousand, that found the page in memory; `None` without
-    /// requests.
+    /// The number of requests per thousand that found the page in memory, or `None` if there were
+    /// no requests.
     pub fn hits_per_1000(&self) -> Option<u64> {
         let misses = (self.reads * 1000).checked_div(self.gets)?;
         Some(1000u64.saturating_sub(misses))
@@ -81,8 +81,8 @@ impl Pool {
         self.counters.reads.get()
     }
 
-    /// The predicted reads with more or less memory, based on the latest requests. Empty if there
-    /// were too few. Does not block for long.
+    /// Returns the predicted reads with more or less memory, based on the latest requests. Empty if
+    /// there were too few requests. Does not block for long.
     pub fn cache_curve(&self, now_ns: u64) -> Vec<CurvePoint> {
         let memory = &self.memory;
         let of_pages = [MemoryUse::Frames, MemoryUse::Images, MemoryUse::Buffered];

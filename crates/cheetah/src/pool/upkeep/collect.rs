@@ -8,14 +8,14 @@ use crate::durable::space::Reserve;
 use crate::format::ImageRef;
 use crate::segment::{fill_target, Stream};
 
-/// Page table entries checked in one step, so that the step is short. Moving images keeps the lock
-/// longer.
+/// The maximum number of page table entries checked in one step, so that this part of the step is
+/// short. Moving images takes longer.
 const LOOKS_MAX: u64 = 100_000;
 
 impl Upkeep {
-    /// One step of garbage collection. If the files have less live data than they should under the
-    /// present load, moves as many images as are due since the last step. Returns whether it did
-    /// anything and should be called again soon. Later checkpoints free the space.
+    /// Does one step of garbage collection. If the files have less live data than they should under
+    /// the present load, moves as many images as are due since the last step. Returns whether it
+    /// did anything and should be called again soon. Later checkpoints free the space.
     pub fn gc_step(&self, now_ns: u64, io_capacity: u32) -> Result<bool> {
         let pool = &*self.pool;
         pool.health.check()?;
@@ -94,7 +94,8 @@ impl Upkeep {
         true
     }
 
-    /// Copies one image. Returns its bytes, or 0 if it is no longer needed.
+    /// Moves one image. Returns the bytes of its copy, or 0 if nothing was copied because the image
+    /// may not be moved now.
     fn move_image(&self, image: &ImageRef) -> Result<u64> {
         let pool = &*self.pool;
         if !pool.is_movable(&pool.table.entry(image.pid), image, pool.epoch()) {

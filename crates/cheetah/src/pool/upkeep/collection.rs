@@ -7,7 +7,7 @@ use crate::format::ImageRef;
 /// For each byte that users write, at most this number of bytes is moved while the files have too
 /// little live data.
 const MOVED_PER_WRITTEN: u64 = 2;
-/// Collection at rest uses 1/`IDLE_SHARE` of the device's capacity.
+/// Without writes by users, collection uses the device's capacity divided by `IDLE_SHARE`.
 const IDLE_SHARE: u64 = 4;
 /// Collection makes up for at most this time, in nanoseconds.
 const CATCH_UP_NS: u64 = 1_000_000_000;
@@ -15,13 +15,13 @@ const CATCH_UP_NS: u64 = 1_000_000_000;
 /// The segment that is being collected.
 #[derive(Default, Debug)]
 pub(super) struct Collection {
-    /// The list of the victim's images while it is incomplete.
+    /// The walk that lists the victim's images, until the list is complete.
     pub(super) listing: Option<Listing>,
     /// Images of the victim that were live when they were listed. The next one is last.
     pub(super) images: Vec<ImageRef>,
     last_ns: u64,
     last_written_bytes: u64,
-    /// Segments wait to be removed, or to be old enough to be collected.
+    /// Whether segments wait to be removed, or to become old enough for collection.
     pub(super) waits_for_commit: bool,
 }
 
@@ -34,8 +34,8 @@ pub(super) struct Listing {
 }
 
 impl Collection {
-    /// The time and the bytes written since the previous call. `written` is the total of bytes that
-    /// users have written.
+    /// Returns the time and the bytes written since the previous call. `written` is the total of
+    /// the bytes that users have written.
     pub(super) fn since(&mut self, now_ns: u64, written: u64) -> Since {
         let since = Since {
             elapsed_ns: now_ns.saturating_sub(self.last_ns).min(CATCH_UP_NS),
@@ -58,7 +58,8 @@ impl Since {
         (u128::from(bytes) * 1_000_000_000 / u128::from(self.elapsed_ns.max(1))) as u64
     }
 
-    /// Bytes that may be moved (I2). If space is short, collection may use all of the device.
+    /// Returns the number of bytes that may be moved now (I2). If space is short, collection may
+    /// use the device's whole capacity.
     pub(super) fn budget(&self, device_bytes_per_s: u64, is_short: bool) -> u64 {
         let device = if is_short { device_bytes_per_s } else { device_bytes_per_s / IDLE_SHARE };
         let idle = u128::from(device) * u128::from(self.elapsed_ns) / 1_000_000_000;

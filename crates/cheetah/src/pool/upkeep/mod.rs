@@ -57,7 +57,7 @@ pub struct Upkeep {
 }
 
 impl Upkeep {
-    /// Maintenance of the images of `pool`.
+    /// Creates the maintenance of the images of `pool`.
     pub fn new(pool: Arc<Pool>) -> Self {
         Self {
             pool,

@@ -15,9 +15,9 @@ use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Page table entries checked in one step.
+/// The maximum number of page table entries checked in one step.
 const LOOKS_MAX: u64 = 10_000;
-/// Number of attempts for a page whose image keeps moving.
+/// The maximum number of attempts for a page whose image keeps moving.
 const TRIES_MAX: u32 = 8;
 
 /// The progress of rotation.
@@ -37,7 +37,7 @@ struct State {
 #[derive(Clone, Default, Debug)]
 pub struct RotationPass {
     walk: Walk,
-    /// Number of pages that could not be moved.
+    /// The number of pages whose images should have been moved and were not.
     left: u64,
     /// Keys of images that stay.
     seen: BTreeSet<KeyName>,
@@ -68,10 +68,10 @@ pub enum Rotated {
 
 /// The outcome for an image.
 enum Tried {
-    /// It is encrypted as it should be. Has its key.
+    /// The image is encrypted as it should be, with this key if any.
     Stays(Option<KeyName>),
     Moved,
-    /// The page has changes: the checkpoint after the pass writes it.
+    /// The page has unwritten changes: the checkpoint after the pass writes it.
     WillBeWritten,
     Again,
 }
@@ -144,7 +144,7 @@ impl Upkeep {
                     reach::mark("changed page left to the checkpoint by rotation");
                     return Ok(());
                 }
-                // It was moved, or has changes.
+                // The image was moved, or the page has changes.
                 Ok(Tried::Again) => reach::mark("page tried again by rotation"),
                 Err(_) if self.pool.newest_image(pid) != Some(image) => {
                     reach::mark("image gone before rotation")
@@ -154,7 +154,7 @@ impl Upkeep {
                     if sound!(may_succeed_later, "encryption: pass by what could not be read") {
                         pass.left += 1;
                     } else {
-                        // It stays as it is, and any key may be the one that it needs.
+                        // The image stays as it is, and it may need any of the keys.
                         pass.seen.extend(self.pool.keys.names());
                     }
                     return Err(error);

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 /// The minimum time from the beginning of one pass to the beginning of the next.
 pub(super) const PASS_EVERY_NS: u64 = 24 * 3_600_000_000_000;
-/// Page table entries checked in one step.
+/// The maximum number of page table entries checked in one step.
 const LOOKS_MAX: u64 = 10_000;
 
 /// The progress of scrubbing.
@@ -27,7 +27,7 @@ pub(super) struct Scrubbing {
 
 #[derive(Default, Debug)]
 struct State {
-    /// 0: nothing is read.
+    /// 0 while scrubbing is off.
     bytes_per_second: u64,
     pace: Pace,
     pass: Option<Pass>,
@@ -38,7 +38,7 @@ struct Pass {
     began_ns: u64,
     walk: Walk,
     found_damage: bool,
-    /// Whether the change files, which come after the images, were begun.
+    /// Whether the pass has reached the change files, which come after the images.
     is_beside: bool,
 }
 
@@ -60,11 +60,11 @@ pub enum Scrubbed {
     Nothing,
     /// A part of the pass is done, without damage.
     Intact,
-    /// A page of this tree cannot be read.
+    /// An image of a page of this tree cannot be read.
     Damaged(TreeId, Error),
     /// A pass has ended.
     PassEnded {
-        /// No damage was found in the pass.
+        /// Whether the pass found no damage.
         is_clean: bool,
     },
 }

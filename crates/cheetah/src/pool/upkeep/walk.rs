@@ -9,9 +9,10 @@ use crate::pool::Pool;
 pub(super) struct Walk {
     /// The page to check next.
     next: u64,
-    /// Page numbers of the walk are below this one. It continues from here at the first page.
+    /// All page numbers of the walk are below this one. After the last of them it continues at page
+    /// 0.
     end: u64,
-    /// Number of page numbers not checked yet.
+    /// The number of pages not checked yet.
     left: u64,
 }
 
@@ -38,7 +39,7 @@ impl Walk {
         (self.next, self.end)
     }
 
-    /// The newest images of the next `looks_max` pages at most. No I/O.
+    /// Returns the newest images among the next pages, at most `looks_max` pages. Does no I/O.
     pub(super) fn images<'w>(
         &'w mut self,
         pool: &'w Pool,

@@ -19,27 +19,30 @@ use crate::pool::eviction::Purpose;
 use crate::pool::{PageClass, Pool};
 use std::time::Duration;
 
-/// The cleaner keeps 1/`SPARE_SHARE` of the frames free for threads that read pages.
+/// The cleaner keeps free the frames divided by `SPARE_SHARE`, for threads that read pages.
 const SPARE_SHARE: usize = 50;
-/// The minimum number of pages kept free. They take at most 1/`SPARE_SHARE_MAX` of the frames.
+/// The minimum number of pages kept free, but at most the frames divided by `SPARE_SHARE_MAX`.
 const SPARE_PAGES_MIN: usize = 4;
 const SPARE_SHARE_MAX: usize = 8;
-/// Number of leaves folded in one step: meanwhile the cleaner makes no room for threads that read.
+/// The maximum number of leaves folded in one step: meanwhile the cleaner makes no room for threads
+/// that read.
 const FOLDS_OF_STEP: usize = 16;
-/// 1/`LEAVING_SHARE` of the frames should be clean because they are evicted next.
+/// The frames that are evicted next should be clean: the number of frames divided by
+/// `LEAVING_SHARE`.
 const LEAVING_SHARE: usize = 16;
-/// Maximum number of frames checked in each queue to find them: the queues are locked meanwhile.
+/// The maximum number of frames checked in each queue to find the dirty ones: the queues are locked
+/// meanwhile.
 const LEAVING_LOOKS_MAX: usize = 512;
-/// The newest large values may take 1/`VALUES_KEPT_PART` of the frames before the cleaner writes
-/// the oldest: by then short-lived values are freed.
+/// The newest large values may take the frames divided by `VALUES_KEPT_PART` before the cleaner
+/// writes the oldest: by then short-lived values are freed.
 const VALUES_KEPT_PART: usize = 32;
 
 impl Pool {
-    /// One step of the cleaner: writes pages that will be evicted soon, and others if too many are
-    /// dirty, evicts ahead of need, frees memory beyond the limits, and updates the memory counts.
-    /// `log_percent` is the log written since the last checkpoint, in percent of its limit. Returns
-    /// the number of pages written, or evicted because the limit has fallen: after 0 the next step
-    /// is not urgent.
+    /// Does one step of the cleaner: writes pages that will be evicted soon, finished pages, and
+    /// others if too many are dirty, evicts ahead of need, folds leaves, frees memory beyond the
+    /// limits, and updates the memory counts. `log_percent` is the log written since the last
+    /// checkpoint, in percent of its limit. Returns the number of pages written, or evicted because
+    /// the limit has fallen: after 0 the next step is not urgent.
     pub fn clean_step(&self, now_ns: u64, log_percent: u64, io_capacity: u32) -> Result<usize> {
         self.health.check()?;
         self.count_memory();
@@ -142,8 +145,9 @@ impl Cleaner {
         Ok(written)
     }
 
-    /// Evicts until a small share of the frames is free. If frames exceed their limit, returns the
-    /// number of evictions meanwhile, including those of other threads; otherwise 0.
+    /// Evicts until a small share of the frames is free. If the frames still exceed their limit,
+    /// returns the number of evictions meanwhile, including those of other threads. Otherwise
+    /// returns 0.
     fn keep_spare_frames(&self, pool: &Pool) -> Result<usize> {
         let page_bytes = PageClass::Base.bytes(pool.page_bytes);
         let frames = pool.memory.frames_limit() / page_bytes;

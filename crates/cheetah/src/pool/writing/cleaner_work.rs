@@ -8,10 +8,11 @@ use std::time::Duration;
 
 /// The cleaner makes up for at most this time, in nanoseconds.
 const CATCH_UP_NS: u64 = 1_000_000_000;
-/// Maximum number of pages written in one step.
+/// The maximum number of pages that each part of a step writes.
 pub(super) const STEP_PAGES_MAX: u64 = 256;
 
-/// Maximum number of pages in each queue. A checkpoint writes the others.
+/// The maximum number of pages in each queue. Further pages are not queued: a checkpoint writes
+/// them.
 const SETTLED_PAGES_MAX: usize = 1 << 16;
 
 /// The cleaner's state between its steps.
@@ -95,8 +96,8 @@ impl Cleaner {
         values.extend(pages.take(SETTLED_PAGES_MAX - values.len()));
     }
 
-    /// Takes the oldest finished pages, at most one step's number from each queue. The
-    /// `values_kept` newest pages of large values stay.
+    /// Takes the oldest finished pages, at most `STEP_PAGES_MAX` from each queue. The `values_kept`
+    /// newest pages of large values stay.
     pub(super) fn take_finished(&self, values_kept: usize) -> Vec<PageId> {
         let FinishedPages { loaded, values } = &mut *self.finished.lock();
         let from_values = values.len().saturating_sub(values_kept).min(STEP_PAGES_MAX as usize);

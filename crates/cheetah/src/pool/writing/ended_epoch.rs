@@ -25,11 +25,11 @@ use parking_lot::Mutex;
 use std::cmp::Reverse;
 use std::thread;
 
-/// Pages that one of several threads takes at a time: few, so that images are stored approximately
-/// in the order of their pages.
+/// The number of pages that one of several threads takes at a time. It is small, so that images are
+/// stored approximately in the order of their pages.
 const PAGES_PER_TURN: usize = 16;
-/// Another thread is started for this number of pages: some milliseconds of encoding for a tenth of
-/// a millisecond to start it.
+/// One more thread is started for each such number of pages. Encoding them takes some milliseconds,
+/// starting the thread a tenth of a millisecond.
 const PAGES_PER_THREAD_MIN: usize = 32;
 
 /// The state that the layers above store with an epoch, as it was at the epoch switch.
@@ -46,7 +46,8 @@ pub struct EpochState {
 pub struct EndedEpoch<'p> {
     pool: &'p Pool,
     epoch: Epoch,
-    /// Pages that were dirty at the epoch switch and were not processed yet. The next one is last.
+    /// Pages that were dirty or had pending changes at the epoch switch and are not processed yet.
+    /// The next one is last.
     pages: Vec<PageId>,
     open: bool,
 }
@@ -114,8 +115,9 @@ impl<'p> EndedEpoch<'p> {
         Ok(self.pages.len())
     }
 
-    /// Writes all pages left, with up to `threads` threads including this one; alone if no thread
-    /// can be started. After an error, drop the epoch: the unwritten pages are no longer listed.
+    /// Writes all remaining pages, with up to `threads` threads including this one. If no thread
+    /// can be started, this thread writes them alone. After an error, drop the epoch: the unwritten
+    /// pages are no longer listed.
     pub fn write_all(&mut self, threads: usize) -> Result<()> {
         let helpers = (self.pages.len() / PAGES_PER_THREAD_MIN).min(threads.saturating_sub(1));
         let pages = Mutex::new(std::mem::take(&mut self.pages));
@@ -159,7 +161,7 @@ impl<'p> EndedEpoch<'p> {
         self.pool.segments.sync()
     }
 
-    /// Writes the pages left, and makes all images of the epoch durable. Blocks for I/O.
+    /// Writes the remaining pages, and makes all images of the epoch durable. Blocks for I/O.
     pub fn finish(mut self) -> Result<WrittenEpoch<'p>> {
         self.write_some(usize::MAX)?;
         let changes = self.pool.changes_of(self.epoch);

@@ -32,7 +32,7 @@ pub(in crate::pool) trait HandOver {
     /// The epoch of the changes that are not written yet.
     fn dirty(&self, page: &Self::Page) -> Option<Epoch>;
 
-    /// Makes the page dirty in `epoch`, and in no other; clean for `None`.
+    /// Makes the page dirty in `epoch` and in no other epoch, or clean if `epoch` is `None`.
     fn set_dirty(&self, entry: &Self::Entry<'_>, page: &Self::Page, epoch: Option<Epoch>);
 
     /// Writes an image.
@@ -101,7 +101,7 @@ pub(in crate::pool) trait HandOver {
         }
     }
 
-    /// Moves the changes of a page from an abandoned epoch to the next epoch.
+    /// Moves the changes of a page in memory from an abandoned epoch to the next epoch.
     fn carry_over(&self, entry: &Self::Entry<'_>, page: &Self::Page, given_up: Epoch) {
         if self.dirty(page) == Some(given_up) {
             self.set_dirty(entry, page, Some(Epoch(given_up.0 + 1)));

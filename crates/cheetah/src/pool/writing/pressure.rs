@@ -1,4 +1,4 @@
-//! The rate of background writing, and the delay of writers when it falls behind.
+//! The rate of background writing, and the delay of writers when background writing is too slow.
 //!
 //! Both rise smoothly with the pressure, so that throughput falls gradually.
 
@@ -7,19 +7,19 @@
 const DIRTY_LOW_PERCENT: u64 = 10;
 /// At this share the cleaner uses all of the I/O capacity, and above it more.
 const PRESSING_PERCENT: u64 = 75;
-/// From this share on writers are delayed: the cleaner falls behind.
+/// From this share on writers are delayed: the cleaner is too slow.
 const DELAYING_PERCENT: u64 = 85;
 /// At this share the delay is the longest.
 const FULL_PERCENT: u64 = 97;
 /// The longest delay of one operation.
 const DELAY_MAX_NS: u64 = 500_000;
 
-/// The pressures, in percent of their limits.
+/// The amounts that cause pressure, in percent of their limits.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Pressure {
     /// Bytes of the dirty pages, in percent of the frames' limit.
     pub dirty_percent: u64,
-    /// Log written since the last checkpoint began.
+    /// The log written since the last checkpoint began, in percent of its limit.
     pub log_percent: u64,
 }
 
@@ -28,12 +28,13 @@ impl Pressure {
         self.dirty_percent.max(self.log_percent)
     }
 
-    /// Returns whether so many pages are dirty that the cleaner writes any dirty page.
+    /// Returns whether the share of dirty pages is so high that the cleaner writes any dirty page.
     pub fn is_high(self) -> bool {
         self.dirty_percent >= PRESSING_PERCENT
     }
 
-    /// Pages a second that the cleaner writes. `io_capacity` bounds it until the pressure is high.
+    /// The number of pages that the cleaner may write in a second. `io_capacity` bounds it until
+    /// the pressure is high.
     pub fn cleaner_pages_per_second(self, io_capacity: u32) -> u64 {
         let capacity = u64::from(io_capacity);
         match self.dirty_percent {
@@ -45,8 +46,8 @@ impl Pressure {
         }
     }
 
-    /// Pages a second that a checkpoint with `pages_left` must write to end within `seconds_left`,
-    /// or more when the log or the pool fills up.
+    /// The number of pages a second that a checkpoint with `pages_left` must write to end within
+    /// `seconds_left`, or more when the log or the pool fills up.
     pub fn checkpoint_pages_per_second(self, pages_left: usize, seconds_left: u64, io_capacity: u32) -> u64 {
         let in_time = pages_left as u64 * 5 / (4 * seconds_left.max(1));
         let pressed = u64::from(io_capacity) * self.worst() / 50;

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
 impl Pool {
-    /// Runs `work`. If the statement may use another thread, this thread writes dirty pages of
-    /// `tree` meanwhile, so that little is left to a checkpoint afterwards. It also makes the due
-    /// trial of the tree's dictionary, see [`Trial::finish`](crate::pool::Trial::finish). The
-    /// caller keeps the tree from being dropped and from being changed: changed pages would be
-    /// written again. Only errors of `work` are returned: a thread that needs the pages on disk
-    /// gets the other errors again.
+    /// Runs `work`. If the statement may use another thread, the other thread meanwhile makes the
+    /// due trial of the tree's dictionary, see [`Trial::finish`](crate::pool::Trial::finish), and
+    /// writes dirty pages of `tree`, so that little is left to a checkpoint afterwards. Its errors
+    /// are ignored: a thread that needs the pages on disk gets them again. Without another thread,
+    /// the trial is made after `work`, and its error is returned. The caller must ensure that the
+    /// tree is not dropped and not changed meanwhile: changed pages would be written again.
     pub fn write_beside<T>(&self, tree: TreeId, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {

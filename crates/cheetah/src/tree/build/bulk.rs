@@ -19,7 +19,8 @@ use crate::tree::modify::Changed;
 use crate::tree::Tree;
 use std::sync::Arc;
 
-/// The pages for which a step makes room. It allocates at most two: a page and its right neighbour.
+/// The number of pages for which a step makes room. A step allocates at most two pages: a page and
+/// its right neighbour.
 const PAGES_PER_STEP: usize = 4;
 
 /// Fills an empty tree. The caller must ensure that no other thread writes records to it.
@@ -56,8 +57,8 @@ impl Tree {
 }
 
 impl Builder {
-    /// Adds a record. Its key must be above the last key. If the two are equal, adds nothing and
-    /// returns `Exists`. May do I/O. Opens mini-transactions: call it outside of any.
+    /// Adds a record. Its key must not be below the last key. If the two keys are equal, adds
+    /// nothing and returns `Exists`. May do I/O. Opens mini-transactions: call it outside of any.
     pub fn push(&mut self, key: &[u8], record: RecordRef<'_>) -> Result<Changed> {
         self.tree.check_limits(key, &record)?;
         if self.records > 0 && key <= self.last_key.as_slice() {

@@ -11,8 +11,8 @@ use crate::format::page::{
 use crate::tree::handle::Fences;
 use std::ops::Range;
 
-/// The bytes to which pages of `page_bytes` are filled in key order: 15/16, as in InnoDB. The rest
-/// is for later inserts.
+/// The number of bytes up to which pages of `page_bytes` are filled in key order: 15/16 of the
+/// page, as in InnoDB. The rest is for later inserts.
 pub(crate) fn fill_target(page_bytes: usize) -> usize {
     page_bytes / 16 * 15
 }
@@ -36,7 +36,7 @@ struct Entry {
 }
 
 impl Packing {
-    /// Starts a page with that lower fence and no entries.
+    /// Starts a page with the lower fence `low` and no entries.
     pub(crate) fn above(low: Vec<u8>) -> Self {
         Self { low, ..Self::default() }
     }
@@ -75,7 +75,8 @@ impl Packing {
         self.cells_bytes += cell_bytes(key.len(), record);
     }
 
-    /// The bytes of a page with the first `count` entries and that upper fence.
+    /// Returns the size in bytes of a page with the first `count` entries and the upper fence
+    /// `high`.
     fn page_bytes(&self, count: usize, high: Option<&[u8]>) -> usize {
         let prefix_len = high.map_or(0, |high| common_prefix_len(&self.low, high));
         let cells = if count == self.entries.len() {
@@ -86,8 +87,8 @@ impl Packing {
         HEADER_BYTES + self.low.len() + high.map_or(0, <[u8]>::len) + cells - count * prefix_len
     }
 
-    /// The estimated bytes of a page with all entries. The last key stands for the upper fence,
-    /// which is not known yet.
+    /// Estimates the size in bytes of a page with all entries. The last key stands for the upper
+    /// fence, which is not known yet.
     fn expected_bytes(&self) -> usize {
         let last = self.entries.len().checked_sub(1).map(|last| self.key(last));
         self.page_bytes(self.entries.len(), last)
@@ -104,8 +105,8 @@ impl Packing {
         self.count() > 1 && self.expected_bytes() > bytes_max
     }
 
-    /// The number of entries that fit into a page of at most `bytes_max`, at least one, and the
-    /// upper fence of that page.
+    /// Returns the number of entries, at least one, that fit into a page of at most `bytes_max`,
+    /// and the upper fence of that page.
     pub(crate) fn cut(&self, is_leaf: bool, bytes_max: usize) -> (usize, Vec<u8>) {
         let high_of = |count: usize| match is_leaf {
             true => separator_between(self.key(count - 1), self.key(count)),
@@ -116,7 +117,8 @@ impl Packing {
         (count, high_of(count).to_vec())
     }
 
-    /// The entries after the first `count`, which became a page with the upper fence `low`.
+    /// Returns the entries after the first `count` entries, which became a page with the upper
+    /// fence `low`.
     pub(crate) fn rest(&self, count: usize, low: Vec<u8>) -> Self {
         let mut rest = Self::above(low);
         for index in count..self.entries.len() {
