@@ -53,7 +53,7 @@ typedef enum {
   CHEETAH_CODE_RECORD_CHANGED = 17,
   // The memory limit for locks is reached.
   CHEETAH_CODE_LOCK_TABLE_FULL = 18,
-  // Another transaction holds a lock, and the caller does not wait.
+  // Another transaction holds a lock, and the caller did not want to wait.
   CHEETAH_CODE_LOCKED = 19,
   // The table was truncated or rebuilt since the transaction's snapshot.
   CHEETAH_CODE_TABLE_CHANGED = 20,
@@ -422,7 +422,7 @@ typedef struct {
   const CheetahKeyDef *keys;
   // The number of keys.
   size_t key_count;
-  // The constraints whose child the table is. Existing constraints come first.
+  // The constraints in which the table is the child. Existing constraints come first.
   const CheetahForeignKeyDef *foreign_keys;
   // The number of constraints.
   size_t foreign_key_count;
@@ -468,8 +468,8 @@ typedef struct {
   const CheetahBuild *build;
   // Its new columns; null if they do not change.
   const CheetahNewRows *rows;
-  // Its new columns, keys and constraints; null: it keeps its constraints, and its columns and
-  // keys are not described.
+  // Its new columns, keys and constraints; if null, the table keeps its constraints, and its
+  // columns and keys are not described.
   const CheetahConstraints *constraints;
   // Its new full-text indexes. Indexes that are not listed are dropped.
   const CheetahAlteredFulltext *fulltext;
@@ -481,9 +481,9 @@ typedef struct {
   CheetahBytes mark;
   // Level of the codec for newly written images; 0: the codec's default.
   int32_t compression_level;
-  // 0 none, 1 lz4, 2 zstd.
+  // The codec: 0 none, 1 lz4, 2 zstd.
   uint8_t compression;
-  // Whether compression does not change: then the two fields above are ignored.
+  // Whether compression stays as it is. If so, the two previous fields are ignored.
   uint8_t keeps_compression;
 } CheetahAlteration;
 
@@ -509,11 +509,11 @@ typedef void (*CheetahProgress)(void *context, uint64_t done, uint64_t total);
 
 // The encoding of a part of a stored key, as far as it is needed to find the part's end.
 typedef struct {
-  // For each level of a text, the weight of the space; empty if the level is not padded.
+  // For each level of a string, the weight of the space; empty if the level is not padded.
   const CheetahBytes *levels;
-  // The number of levels; 0 if the part is not a text.
+  // The number of levels; 0 if the part is not a string.
   size_t level_count;
-  // The length of a part that is not a text.
+  // The length of a part that is not a string.
   uint32_t bytes;
   // Whether the part begins with a byte that is 0 for NULL.
   uint8_t nullable;
@@ -647,7 +647,7 @@ typedef struct {
   uint32_t current_key_version;
   // Whether newly written pages are encrypted.
   uint8_t is_encrypted;
-  // Whether the background has not finished checking its pages.
+  // Whether background threads have still to check some of its pages.
   uint8_t is_rotating;
 } CheetahTableEncryption;
 
@@ -674,7 +674,7 @@ typedef struct {
   uint64_t auto_increment;
   // Level of the codec; 0: its default.
   int32_t compression_level;
-  // 0 none, 1 lz4, 2 zstd.
+  // The codec: 0 none, 1 lz4, 2 zstd.
   uint8_t compression;
   // Whether the engine assigns a hidden key to each row.
   uint8_t hidden_key;
@@ -694,8 +694,8 @@ typedef struct {
   uint64_t sampled_rows;
   // Estimated bytes of the table.
   uint64_t bytes;
-  // The error bound of `bytes` in millionths of it. In 95 of 100 cases the error is smaller, if
-  // `rows` is exact.
+  // The error bound of `bytes`, in millionths of `bytes`. In 95 of 100 cases the error is
+  // smaller, if `rows` is exact.
   uint64_t error_ppm;
   // Time to compress a page.
   uint64_t encode_ns;
@@ -703,7 +703,7 @@ typedef struct {
   uint64_t decode_ns;
   // Level of the codec.
   int32_t compression_level;
-  // 0 none, 1 lz4, 2 zstd.
+  // The codec: 0 none, 1 lz4, 2 zstd.
   uint8_t compression;
   // Whether `error_ppm` is valid: the sample suffices to estimate the error.
   uint8_t has_error;
@@ -757,8 +757,8 @@ typedef struct {
   uint8_t on_delete;
   // A `CheetahForeignKeyAction`.
   uint8_t on_update;
-  // Whether rows of the child are checked: not if the child is a copy of a table that has the
-  // constraint.
+  // Whether rows of the child are checked. They are not if the child is a copy of a table that
+  // has the constraint.
   uint8_t is_checked;
 } CheetahForeignKey;
 
@@ -795,7 +795,7 @@ typedef struct {
 typedef struct {
   // Level of the codec; 0: its default.
   int32_t compression_level;
-  // 0 none, 1 lz4, 2 zstd.
+  // The codec: 0 none, 1 lz4, 2 zstd.
   uint8_t compression;
   // Whether the options are refused.
   uint8_t refused;
@@ -1034,7 +1034,7 @@ typedef struct {
   uint64_t pages_read;
   // Time spent reading images.
   uint64_t read_ns;
-  // Pages that other threads were requested to read ahead.
+  // Pages that the thread requested other threads to read ahead.
   uint64_t pages_prefetched;
   // Older versions of rows that were read.
   uint64_t versions_read;
@@ -1102,7 +1102,7 @@ typedef struct {
   uint8_t has_hits;
 } CheetahPoolStats;
 
-// The predicted misses of the cache with a given amount of memory.
+// The predicted cache misses with a given amount of memory.
 typedef struct {
   // The memory, in percent of the present memory.
   uint64_t percent;
@@ -1117,7 +1117,7 @@ typedef struct {
 // Receives one point.
 typedef void (*CheetahCurvePointSink)(void *context, const CheetahCurvePoint *point);
 
-// Sizes of one index or of several.
+// Sizes of one or more indexes.
 typedef struct {
   // The number of pages.
   uint64_t pages;
@@ -1276,7 +1276,7 @@ typedef void (*CheetahStallSink)(void *context, const CheetahStall *stall);
 extern "C" {
 #endif // __cplusplus
 
-// Changes the definitions of tables, all of them or none. Afterwards the open handles of these
+// Changes the definitions of all these tables, or of none. Afterwards the open handles of these
 // tables must not be used.
 int32_t cheetah_alter_tables(CheetahDb *db, const CheetahAlteration *alterations, size_t count);
 
@@ -1299,7 +1299,8 @@ CheetahBytes cheetah_last_error(void);
 void cheetah_last_duplicate(uint32_t *index_no, CheetahBytes *existing);
 
 // Returns whether keys of `max_key_bytes` bytes fit into an index that is built for the table.
-// They may fit into a copy of the table though, which divides the space between the keys again.
+// If they do not fit, they may still fit into an index of a copy of the table, because a copy
+// divides the space between its keys again.
 uint8_t cheetah_has_room_for_keys(const CheetahTable *table, uint32_t max_key_bytes);
 
 // Prevents loads of a table whose definition will change, until the end of the transaction. Waits
@@ -1327,7 +1328,7 @@ int32_t cheetah_run_build(CheetahTxn *txn,
                           void *progress_context);
 
 // Locks the table against writers, and brings the indexes up to date. `cheetah_alter_tables` must
-// take them over before the transaction ends.
+// take over the indexes before the transaction ends.
 int32_t cheetah_finish_build(CheetahTxn *txn, CheetahBuild *build, CheetahEntriesOf entries, void *context);
 
 // Adds an entry of the current row. `index_no` counts the indexes that are being built from 1.
@@ -1354,8 +1355,8 @@ int32_t cheetah_describe_keys(CheetahDb *db,
                               uint8_t recalc,
                               uint8_t is_temporary);
 
-// Sets whether statistics are collected automatically, and from how many places of each index.
-// Options in the definition of a table override these settings.
+// Sets whether statistics are collected automatically, and the number of places that are sampled
+// in each index. Options in the definition of a table override these settings.
 void cheetah_set_statistics(CheetahDb *db, uint8_t by_themselves, uint32_t places);
 
 // Collects statistics of all indexes and stores them.
@@ -1368,7 +1369,7 @@ uint64_t cheetah_statistics_version(const CheetahTable *table);
 // an index; 0 if it is unknown.
 uint64_t cheetah_rows_per_value(const CheetahTable *table, uint32_t index_no, uint32_t parts);
 
-// Opens a cursor over an index. It is on no entry yet. `read`: a `CheetahRead`; `on_locked`: a
+// Opens a cursor over an index. It is not on an entry yet. `read`: a `CheetahRead`; `on_locked`: a
 // `CheetahOnLocked`. The cursor is valid until the end of its transaction.
 int32_t cheetah_open_cursor(CheetahTxn *txn,
                             const CheetahTable *table,
@@ -1399,7 +1400,7 @@ int32_t cheetah_read_again(CheetahCursor *cursor, CheetahFound *found);
 // under READ COMMITTED, and only if the transaction had not locked the row before.
 void cheetah_unlock_row(CheetahCursor *cursor);
 
-// Removes the end of the range of the last seek.
+// Removes the `end` that the last seek set.
 void cheetah_forget_end(CheetahCursor *cursor);
 
 // Moves to the next entry.
@@ -1419,7 +1420,8 @@ int32_t cheetah_current_row(CheetahCursor *cursor, CheetahBuffer *row);
 // Opens (or creates) a database, recovers it, and starts its background threads.
 int32_t cheetah_open(const CheetahConfig *config, CheetahDb **db);
 
-// Adjusts settings that contradict each other, and describes each adjustment to the sink.
+// Adjusts settings that contradict each other, and passes a description of each adjustment to the
+// sink.
 void cheetah_adjust_settings(CheetahSettings *settings, CheetahTextSink sink, void *context);
 
 // Stops the background threads, makes a checkpoint, and closes the database. The handle is freed
@@ -1429,7 +1431,8 @@ int32_t cheetah_close(CheetahDb *db);
 // Makes a checkpoint: writes all changes so far to their places on disk.
 int32_t cheetah_checkpoint(CheetahDb *db);
 
-// Sets when a commit is durable: 1 before it returns, 0 and 2 within a second.
+// Sets when a commit is durable: before it returns if `mode` is 1, and within a second if it is 0
+// or 2.
 void cheetah_set_flush_log_at_commit(CheetahDb *db, uint8_t mode);
 
 // Sets the memory of the engine to `bytes`, or to the minimum that it needs, and returns the new
@@ -1439,8 +1442,8 @@ uint64_t cheetah_set_buffer_pool_size(CheetahDb *db, uint64_t bytes);
 // Sets the I/O operations per second of background work.
 void cheetah_set_io_capacity(CheetahDb *db, uint32_t operations_per_second);
 
-// Sets the bytes of images per second that the background reads to find damage; 0: none. Starts a
-// new pass over all images.
+// Sets the bytes of images per second that background threads read to find damage; 0: none. Starts
+// a new pass over all images.
 void cheetah_set_scrub_rate(CheetahDb *db, uint64_t bytes_per_second);
 
 // Sets whether changes may be buffered while their leaf is not in memory.
@@ -1506,8 +1509,8 @@ int32_t cheetah_estimate_entry(CheetahEstimate *estimate,
                                CheetahBytes payload,
                                uint8_t *more);
 
-// Passes the estimated size of a table with `rows` rows in each format to the sink, beginning with
-// the format that compresses least.
+// Passes to the sink the estimated size, in each format, of a table with `rows` rows. The format
+// that compresses least comes first.
 int32_t cheetah_weigh(CheetahEstimate *estimate, uint64_t rows, CheetahWeightSink sink, void *context);
 
 // Frees an estimate.
@@ -1520,15 +1523,15 @@ uint64_t cheetah_definition_changes(const CheetahDb *db);
 // until the database is closed. It gets the part of the name that follows the database.
 void cheetah_show_names_with(const CheetahDb *db, CheetahShowName show, void *context);
 
-// Records a refusal by a constraint for the status of the engine. A long text is cut.
+// Records a refusal by a constraint for the status of the engine. A long text is truncated.
 void cheetah_note_refused_by_constraint(const CheetahDb *db, CheetahBytes text);
 
 // Returns the constraints of a table, and the indexes that they use; null if it has no
 // constraints, or after a panic.
 CheetahForeignKeys *cheetah_foreign_keys(const CheetahDb *db, const CheetahTable *table);
 
-// Lists the constraints that a new definition adds to a table as the child. `list` becomes null if
-// there are none.
+// Lists the constraints that a new definition adds, in which the table is the child. `list`
+// becomes null if there are none.
 int32_t cheetah_foreign_keys_to_add(const CheetahDb *db,
                                     const CheetahTable *table,
                                     const CheetahConstraints *constraints,
@@ -1558,22 +1561,22 @@ int32_t cheetah_find_reference(CheetahTxn *txn,
                                size_t no,
                                CheetahBytes key);
 
-// Opens a cursor over the parent's index of a constraint whose child the table is. The cursor
-// reads a snapshot. Returns `NoSuchTable` if the constraints must be loaded again.
+// Opens a cursor over the parent's index of a constraint in which the table is the child. The
+// cursor reads a snapshot. Returns `NoSuchTable` if the constraints must be loaded again.
 int32_t cheetah_open_parents(CheetahTxn *txn,
                              const CheetahForeignKeys *list,
                              size_t no,
                              CheetahCursor **cursor);
 
-// Opens a cursor over the child's index of a constraint whose parent the table is. The cursor
-// takes exclusive locks on the rows that it reads.
+// Opens a cursor over the child's index of a constraint in which the table is the parent. The
+// cursor takes exclusive locks on the rows that it reads.
 int32_t cheetah_open_children(CheetahTxn *txn,
                               const CheetahForeignKeys *list,
                               size_t no,
                               CheetahCursor **cursor);
 
-// Chooses codec and level of a table. Passes the faults of the options to the sink as readable
-// messages. `strict`: invalid options are refused instead of ignored.
+// Chooses the codec of a table and its level. Passes the faults of the options to the sink as
+// readable messages. `strict`: invalid options are refused instead of ignored.
 int32_t cheetah_choose_format(const CheetahFormatWords *words,
                               uint8_t strict,
                               CheetahTextSink sink,
@@ -1602,7 +1605,7 @@ void cheetah_free_words(CheetahWords *words);
 // Removes all words from the list, but keeps its memory.
 void cheetah_clear_words(CheetahWords *words);
 
-// Adds a word of a row. `word`: its weights, followed by the end that all words of the index
+// Adds a word of a row. `word`: its weights, followed by the ending that all words of the index
 // share. No word may be a prefix of another word, or longer than `cheetah_word_bytes_max`.
 // `ordinal`: the word's number among all words of the row. `column`: the number of its column in
 // the index.
@@ -1647,7 +1650,7 @@ int32_t cheetah_load_words(CheetahTxn *txn, CheetahLoad *load, CheetahBytes key,
 // take them over, they are dropped when the handle is freed.
 int32_t cheetah_new_postings(CheetahDb *db, const CheetahTable *table, CheetahPostings **made);
 
-// Begins a load of new postings. The caller must have the only handle of them.
+// Begins a load of new postings. The caller must hold the only handle to them.
 int32_t cheetah_begin_load_of_postings(CheetahTxn *txn, const CheetahPostings *made, CheetahLoad **load);
 
 // Frees a handle of postings.
@@ -1672,8 +1675,8 @@ uint64_t cheetah_match_count(const CheetahMatches *matches);
 
 // Reads the next row that was found, with its key and rank, the best row first. Locks the row if
 // the search is for a locking read. Skips rows that were deleted or no longer match, and with
-// `skips_locked` also rows locked by others. Returns `End` after the last row. The key is valid
-// until the next call. See `Transaction::next_match`.
+// `skips_locked` also rows that other transactions have locked. Returns `End` after the last row.
+// The key is valid until the next call. See `Transaction::next_match`.
 int32_t cheetah_next_match(CheetahTxn *txn,
                            const CheetahTable *table,
                            size_t no,
@@ -1714,8 +1717,8 @@ int32_t cheetah_check_words(CheetahTxn *txn,
 // yet counts with its bytes in memory.
 int32_t cheetah_fulltext_bytes(const CheetahTable *table, uint64_t *bytes);
 
-// Returns whether an index is disabled: then rows must not have entries for it, and it cannot be
-// read.
+// Returns whether an index is disabled. A disabled index cannot be read, and rows must not have
+// entries for it.
 uint8_t cheetah_index_is_disabled(const CheetahTable *table, uint32_t index_no);
 
 // Disables indexes, except unique ones; see `Transaction::disable_indexes`. Afterwards the table
@@ -1768,18 +1771,18 @@ void cheetah_announce_deadlocks(const CheetahDb *db, CheetahTextSink sink, void 
 // database is closed.
 void cheetah_describe_connections(CheetahDb *db, CheetahDescribe describe, void *context);
 
-// Begins a load of a table. `to_commit` is 0: only the caller sees the table, see
-// `Transaction::begin_load`; otherwise the rows appear with the commit of the transaction, see
-// `Transaction::begin_load_to_commit`. `load` becomes null if the table cannot be loaded. If a
-// load is freed before it is finished, the table stays empty. If `cheetah_load` or
-// `cheetah_finish_load` returns `DuplicateKey`, `cheetah_refused_row` returns the row.
+// Begins a load of a table. If `to_commit` is 0, only the caller may use the table (see
+// `Transaction::begin_load`). Otherwise the loaded rows become visible when the transaction
+// commits (see `Transaction::begin_load_to_commit`). `load` becomes null if the table cannot be
+// loaded. If a load is freed before it is finished, the table stays empty. If `cheetah_load` or
+// `cheetah_finish_load` returns `DuplicateKey`, `cheetah_refused_row` returns the duplicate row.
 int32_t cheetah_begin_load(CheetahTxn *txn, const CheetahTable *table, uint8_t to_commit, CheetahLoad **load);
 
 // Loads a row with all its secondary entries.
 int32_t cheetah_load(CheetahTxn *txn, CheetahLoad *load, const CheetahRow *row);
 
-// Finishes a load, and reports its progress to `progress` from time to time. Afterwards a table
-// that only the caller sees must be opened again.
+// Finishes a load, and calls `progress` from time to time. If the load began with `to_commit` 0,
+// the table must be opened again afterwards.
 int32_t cheetah_finish_load(CheetahTxn *txn, CheetahLoad *load, CheetahProgress progress, void *context);
 
 // Gets the key and the bytes, including large values, of the row that was refused as a duplicate.
@@ -1854,11 +1857,11 @@ void cheetah_begin_page_work(CheetahPageWork *since);
 // Puts the thread's work since `since` into `done`, and ends this count.
 void cheetah_end_page_work(const CheetahPageWork *since, CheetahPageWork *done);
 
-// Passes the counters of encoded and decoded images to the sink, by maximum image size. If
-// `restart` is 1, resets the counters to zero.
+// Passes the counters of encoded and decoded images to the sink, one item for each maximum image
+// size. If `restart` is 1, resets the counters to zero.
 int32_t cheetah_list_image_work(CheetahDb *db, uint8_t restart, CheetahImageWorkSink sink, void *context);
 
-// Like `cheetah_list_image_work`, by index.
+// Like `cheetah_list_image_work`, with one item for each index.
 int32_t cheetah_list_index_image_work(CheetahDb *db,
                                       uint8_t restart,
                                       CheetahImageWorkSink sink,
@@ -1904,8 +1907,8 @@ int32_t cheetah_truncate_table(CheetahDb *db, CheetahBytes name, uint8_t referen
 // Opens a table.
 int32_t cheetah_open_table(CheetahDb *db, CheetahBytes name, CheetahTable **table);
 
-// Returns whether the table must be opened again: it was dropped, truncated, or replaced by a load
-// since it was opened.
+// Returns whether the table must be opened again, because it was dropped, truncated, or replaced
+// by a load since it was opened.
 uint8_t cheetah_is_dropped(const CheetahTable *table);
 
 // Closes a table.
@@ -2034,15 +2037,15 @@ CheetahSavepoint cheetah_savepoint(CheetahTxn *txn);
 // Rolls back all changes made after the savepoint. Keeps the locks.
 int32_t cheetah_rollback_to(CheetahTxn *txn, const CheetahSavepoint *savepoint);
 
-// Returns whether the transaction holds a lock that others may wait for.
+// Returns whether the transaction holds a lock that other transactions may wait for.
 uint8_t cheetah_holds_locks(const CheetahTxn *txn);
 
 // Locks a table until the end of the transaction. Returns `NoSuchTable` if the table was dropped
 // or truncated since it was opened.
 int32_t cheetah_lock_table(CheetahTxn *txn, const CheetahTable *table, uint8_t exclusive);
 
-// Locks a table exclusively until the end of the transaction if this needs no wait; otherwise does
-// nothing.
+// Locks a table exclusively until the end of the transaction if that requires no wait; otherwise
+// does nothing.
 int32_t cheetah_try_lock_table(CheetahTxn *txn, const CheetahTable *table);
 
 // Prepares the transaction: afterwards it can be committed or rolled back, even after a crash. The
@@ -2055,14 +2058,16 @@ int32_t cheetah_prepare(CheetahTxn *txn, const CheetahXid *xid);
 // from any thread. `cheetah_commit` must follow, and returns whether the commit succeeded.
 void cheetah_commit_ordered(CheetahTxn *txn);
 
-// Passes the XIDs of at most `count` transactions that were prepared before the database was
-// opened to the sink, each XID only once. Returns their number.
+// Passes to the sink the XIDs of at most `count` transactions that were prepared before the
+// database was opened, each XID only once. Returns their number.
 uint32_t cheetah_recover(CheetahDb *db, uint32_t count, CheetahXidSink sink, void *context);
 
-// Commits a prepared transaction without a handle. Returns `UnknownXid` if none has this name.
+// Commits a prepared transaction without a handle. Returns `UnknownXid` if no prepared transaction
+// has this name.
 int32_t cheetah_commit_prepared(CheetahDb *db, const CheetahXid *xid);
 
-// Rolls back a prepared transaction without a handle. Returns `UnknownXid` if none has this name.
+// Rolls back a prepared transaction without a handle. Returns `UnknownXid` if no prepared
+// transaction has this name.
 int32_t cheetah_rollback_prepared(CheetahDb *db, const CheetahXid *xid);
 
 // Waits until no prepared transaction without a handle has locked the table with this name. Must

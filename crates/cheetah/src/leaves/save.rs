@@ -11,8 +11,8 @@
 //!       checkpoint. So each checkpoint saves or writes all pending changes.
 //!   V3  A file contains the changes that no listed file has yet (of a page whose image moved, all:
 //!       V5), or all changes of every page. It is listed in addition to the previous files, unless
-//!       it contains all changes of every page. The checkpoint after an abandoned checkpoint saves all changes, because the file of the
-//!       abandoned checkpoint is not valid.
+//!       it contains all changes of every page. The checkpoint after an abandoned checkpoint saves
+//!       all changes, because the file of the abandoned checkpoint is not valid.
 //!   V4  Startup restores a record if the page map names its image. Locations are never reused, so
 //!       it skips the records of a page that was written after the record. It restores records in
 //!       the order of the files. If a file is damaged, it restores no records of the trees in that
