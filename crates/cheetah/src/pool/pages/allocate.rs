@@ -48,8 +48,7 @@ impl Pool {
         while !self.try_free(mtr.epoch(), pid) {}
     }
 
-    /// Tries once to free a page. Returns `false` if it was loaded or evicted meanwhile, or its
-    /// pending changes must be dealt with first.
+    /// Tries once to free a page. Returns `false` if the page was loaded or evicted meanwhile.
     fn try_free(&self, epoch: Epoch, pid: PageId) -> bool {
         if !self.beside.before_free(self, pid) {
             return false;

@@ -9,8 +9,8 @@
 //!   L3  If a page cannot be read, the caller gets the error, and the page stays on disk only.
 //!       Other pages are not affected.
 //!   L4  No image is read or decoded under a latch. Otherwise a slow device would delay all threads
-//!       that wait for the latch, and if one of them is a writer inside the gate, all threads. A1
-//!       to A4 See `read_ahead`.
+//!       that wait for the latch, and if one of them is a writer inside the gate, all threads.
+//!   A1 to A4  See `read_ahead`.
 
 mod fetch;
 mod page_read;
