@@ -1,6 +1,6 @@
 """The lab: experiments that measure storage engines side by side, and the pages that show them.
 
-The package has many small modules in layers, in the order of this list:
+Many files: small modules in layers, in the order of this list:
 
 model        what an experiment is, what it yields, and what it shows: plain data, no I/O
 numbers      formats values with readable units and with their spread

@@ -2,7 +2,7 @@
 
 Nothing outside the project folder is touched.
 
-There is one module for each command of cheetah.py (its table names them), and these shared modules:
+Many files: one for each command of cheetah.py (its table names them), and these shared modules:
 
 paths, say       locations of files; messages
 apt, setup       packages, and the private server that consists of them

@@ -2,7 +2,7 @@
 //! hashing, delays, statistics about the work and the waits of threads, and the test hooks
 //! `planted`, `reach`, `sync` and `model`.
 //!
-//! This module has many files: one for each thing that layers share.
+//! Many files: one for each thing that layers share.
 
 mod background_errors;
 pub(crate) mod bloom;

@@ -6,7 +6,7 @@
 //! [`page::PageView::verify`] accepted or that the engine built, and may panic on other bytes.
 //! docs/developers/format.md has every layout, byte by byte.
 //!
-//! This module has many files: one for each byte format.
+//! Many files: one for each byte format.
 
 pub mod bytes;
 pub mod catalog;

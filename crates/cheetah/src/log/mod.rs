@@ -18,7 +18,7 @@
 //! Locks     writer < files; writer < tail. Only `writer` and `files` are held across I/O.
 //! Errors    A failed write or sync of the log stops the engine.
 //!
-//! This module has many files: one for each task of the log, each readable on its own.
+//! Many files: one for each task of the log, each readable on its own.
 
 mod commit;
 mod file_sizes;

@@ -9,7 +9,7 @@
 //! mini-transaction. docs/developers/tree.md explains the structure, the order of latches, and the
 //! differences from the literature.
 //!
-//! The folder has many files: one for each operation on a tree, and the parts that several
+//! Many files: one for each operation on a tree, and the parts that several
 //! operations share.
 
 mod ahead;

@@ -571,8 +571,8 @@ impl Transaction {
     /// Inserts a row. May do I/O, and wait: for locks on rows and ranges, with the errors of
     /// [`lock_table`](Self::lock_table), and for room in the log. Fails with `DuplicateKey` if a
     /// row has the same unique key, which is then locked, with `Limit` if the key or the row is too
-    /// long, and with `Entries` if `row.secondary` does not have one entry for each secondary index.
-    /// After an error nothing has changed.
+    /// long, and with `Entries` unless `row.secondary` has one entry per secondary index. After an
+    /// error nothing has changed.
     pub fn insert(&mut self, table: &Arc<Table>, row: &NewRow<'_>) -> Result<()> {
         self.write(table, RowRequest::insert(row))
     }

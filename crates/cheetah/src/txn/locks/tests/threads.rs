@@ -68,8 +68,8 @@ fn a_deadlock_storm_ends_with_every_transaction_done() {
     locks.is_clean();
 }
 
-/// Gap locks keep inserts out while their owner reads twice. As in the engine, the latch of the leaf
-/// makes the request for a lock one step with the insert, or with the first read.
+/// Gap locks keep inserts out while their owner reads twice. As in the engine, the latch of the
+/// leaf makes the request for a lock one step with the insert, or with the first read.
 #[test]
 fn no_thread_inserts_into_a_range_between_two_reads_of_it() {
     let locks = LockTable::default();
