@@ -1,6 +1,7 @@
 //! The rules in the documents agree with the source: every named test exists, and every rule has a
 //! test whose name begins with the rule's. Every planted bug has a test, and the list of planted
-//! bugs is generated from the tests.
+//! bugs is generated from the tests. The table of asserted invariants is generated from the
+//! assertions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -167,6 +168,97 @@ fn every_planted_bug_has_a_test_and_stands_in_the_list() {
     }
     let written = fs::read_to_string(repository().join(LIST)).unwrap_or_default();
     assert!(written == made, "{LIST} is out of date: run this test with UPDATE=1");
+}
+
+/// The generated table of what is asserted, and its head.
+const ASSERTED: &str = "docs/developers/invariants.md";
+const ASSERTED_HEAD: &str = "\
+# Invariants that are asserted
+
+The rules that running code checks where they could be broken. `always`: also in a release, where a
+wrong byte would reach the disk or nobody could go on; `debug`: in tests only, as it costs something
+or the loss is met elsewhere. A rule is defined at the head of its module or of the folder's
+`mod.rs`, or in [durability.md](durability.md) or [leaves.md](leaves.md). Bytes that were read are
+verified first: damage is an error. Paths are below `crates/cheetah/src`.
+
+`UPDATE=1 cargo test -p cheetah --test rules` makes this table from the messages, which begin with
+the name of the rule.
+
+| where | rule | asserted | when |
+|---|---|---|---|
+";
+/// So many rules are asserted at least.
+const ASSERTED_MIN: usize = 40;
+
+/// An assertion whose message names a rule.
+#[derive(PartialEq, Debug)]
+struct Asserted<'a> {
+    rule: &'a str,
+    text: &'a str,
+    is_always: bool,
+}
+
+/// The assertions of a source that name a rule.
+fn asserted_in(text: &str) -> Vec<Asserted<'_>> {
+    let (code, _) = text.split_once("\nmod tests {").unwrap_or((text, ""));
+    let starts = ["assert!(", "assert_eq!(", "assert_ne!(", ".expect("].into_iter();
+    let mut starts: Vec<_> = starts.flat_map(|start| code.match_indices(start)).collect();
+    starts.sort_unstable();
+    let asserted = starts.into_iter().filter_map(|(at, start)| {
+        let (rule, text) = message(arguments(&code[at + start.len()..]))?;
+        Some(Asserted { rule, text, is_always: !code[..at].ends_with("debug_") })
+    });
+    asserted.collect()
+}
+
+/// The rule and the rest of a message among these arguments.
+fn message(arguments: &str) -> Option<(&str, &str)> {
+    arguments.split('"').find_map(|part| {
+        let (rule, text) = part.split_once(": ")?;
+        let number = rule.strip_prefix(|letter: char| letter.is_ascii_uppercase())?;
+        number.parse::<u32>().is_ok().then_some((rule, text))
+    })
+}
+
+#[test]
+fn many_rules_are_asserted_and_stand_in_the_table() {
+    let files = sources();
+    let is_of_engine = |path: &Path| path.starts_with("src") && !is_test(path);
+    let mut of_engine: Vec<_> = files.iter().filter(|(path, _)| is_of_engine(path)).collect();
+    of_engine.sort();
+    let documents = ["durability.md", "leaves.md"].map(document).concat();
+    let is_defined = |rule: &str| {
+        documents.contains(&format!("**{rule}"))
+            || files.iter().any(|(_, text)| text.contains(&format!("//!   {rule}  ")))
+    };
+    let (mut made, mut rules) = (ASSERTED_HEAD.to_owned(), BTreeSet::new());
+    for (path, text) in of_engine {
+        let path = path.strip_prefix("src").expect("it is of the engine").display();
+        for Asserted { rule, text, is_always } in asserted_in(text) {
+            assert!(is_defined(rule), "{path} asserts {rule}, which is defined nowhere");
+            let when = if is_always { "always" } else { "debug" };
+            let row = format!("| `{path}` | {rule} | {text} | {when} |\n");
+            if !made.contains(&row) {
+                made += &row;
+            }
+            rules.insert((path.to_string(), rule));
+        }
+    }
+    assert!(rules.len() >= ASSERTED_MIN, "{rules:?}");
+    if env::var_os("UPDATE").is_some() {
+        fs::write(repository().join(ASSERTED), &made).expect("the table can be written");
+    }
+    let written = fs::read_to_string(repository().join(ASSERTED)).unwrap_or_default();
+    assert!(written == made, "{ASSERTED} is out of date: run this test with UPDATE=1");
+}
+
+#[test]
+fn an_assertion_is_told_with_its_rule() {
+    let text = "assert!(is(a), \"D2: told\");\n    debug_assert_eq!(\n  a, 0, \"C12: b: {a}\"\n);\n\
+                assert!(a, \"no rule: c\");\n\nmod tests {\n assert!(a, \"D3: d\");";
+    let expected = [("D2", "told", true), ("C12", "b: {a}", false)];
+    let expected = expected.map(|(rule, text, is_always)| Asserted { rule, text, is_always });
+    assert_eq!(asserted_in(text), expected);
 }
 
 #[test]

@@ -191,6 +191,8 @@ impl<'a> Target<'a> {
 
     /// Writes the manifest, durably: with it the snapshot is complete.
     pub(super) fn put_manifest(&mut self, manifest: Manifest) -> Result<()> {
+        let is_behind = self.files.last().is_some_and(|file| file.path == page_map::CONTROL_PATH);
+        debug_assert!(is_behind, "Z5: MANIFEST comes behind CONTROL");
         let bytes = Manifest { files: self.files.clone(), ..manifest }.encode();
         let file = self.create_file(manifest::PATH)?;
         self.write(&*file, manifest::PATH, 0, &bytes)?;

@@ -248,6 +248,11 @@ impl Checkpointer {
         state.change_files = saving.finish()?.to_vec();
         let stored = EpochState { bytes: state.encode(), log_start: state.lsn };
         self.make_log_durable(state.lsn)?;
+        let is_ahead = self.parts.log.get().is_some_and(|log| log.durable_end() < state.lsn);
+        assert!(
+            !sound!(is_ahead, "checkpoint: commit ahead of the log"),
+            "K2: the log is durable up to the epoch switch"
+        );
         let committed = written.commit(&self.parts.map, &stored);
         if committed.is_err() && self.parts.map.may_be_durable(epoch) {
             saving.note_may_be_durable();

@@ -181,7 +181,7 @@ fn checksum(chain: u32, kind: u8, body: &[u8]) -> u32 {
 
 /// Appends a frame that continues `chain`. Returns the chain after the frame.
 pub fn put_frame(out: &mut Vec<u8>, chain: u32, kind: u8, body: &[u8]) -> u32 {
-    debug_assert!(kind != 0 && body.len() <= BODY_BYTES_MAX);
+    debug_assert!(kind != 0 && body.len() <= BODY_BYTES_MAX, "I1: a frame can be told from its end");
     let crc = checksum(chain, kind, body);
     out.extend_from_slice(&(body.len() as u32).to_le_bytes());
     out.extend_from_slice(&crc.to_le_bytes());

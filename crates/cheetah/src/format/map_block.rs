@@ -299,7 +299,7 @@ impl End {
 
 /// Encodes `entries`, which ascend by page, as the content of an entries chunk.
 pub fn encode_entries(entries: &[Change], out: &mut Vec<u8>) {
-    debug_assert!(entries.windows(2).all(|pair| pair[0].0 < pair[1].0));
+    debug_assert!(entries.windows(2).all(|pair| pair[0].0 < pair[1].0), "E2: entries ascend by page");
     let mut before = 0;
     for (pid, _) in entries {
         varint::put(out, pid.0 - before);

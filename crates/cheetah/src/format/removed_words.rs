@@ -60,7 +60,7 @@ pub fn check_fixed(fixed: &[u8]) -> Result<()> {
 /// Appends a word, which must be greater than the previous word `last` (I1). `last` is empty for
 /// the first word.
 pub fn put_word(last: &[u8], word: &[u8], out: &mut Vec<u8>) {
-    debug_assert!(last < word, "I1");
+    debug_assert!(last < word, "I1: words ascend");
     let shared = last.iter().zip(word).take_while(|(a, b)| a == b).count();
     let rest = word.get(shared..).unwrap_or_default();
     varint::put(out, shared as u64);

@@ -215,7 +215,10 @@ impl<'a> RowView<'a> {
         let mut chosen: Vec<VarValue<'b>> = Vec::new();
         for (i, old) in self.values().enumerate() {
             let value = replace(i, old).unwrap_or(old);
-            debug_assert!(!value.external || value.bytes.len() == LOCATOR_BYTES, "I2");
+            debug_assert!(
+                !value.external || value.bytes.len() == LOCATOR_BYTES,
+                "I2: an external value is a locator"
+            );
             varint::put(out, join_length(value));
             chosen.push(value);
         }

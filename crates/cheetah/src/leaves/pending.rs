@@ -279,6 +279,8 @@ impl Pending {
         let (result, is_first_of_page) = self.shards.change(pid, |shard| {
             let is_last_reserved = shard.release(pid, bytes);
             let older = shard.older.get(&pid.0);
+            let is_next = older.is_none_or(|older| epoch.0.wrapping_sub(older.epoch.0) <= 1);
+            debug_assert!(is_next, "B14: changes wait behind those of the epoch before at most");
             let is_first_of_page = older.is_none();
             let place = match older.is_some_and(|older| older.epoch != epoch) {
                 true => shard.newer.entry(pid.0),
@@ -286,7 +288,7 @@ impl Pending {
             };
             let is_first = matches!(place, Entry::Vacant(_));
             let entries = place.or_insert(EpochPending::none_of(epoch));
-            debug_assert_eq!(entries.epoch, epoch, "changes are pending of two epochs at most");
+            debug_assert_eq!(entries.epoch, epoch, "B14: changes are pending of two epochs at most");
             shard.bytes.clear();
             encode_buffered(&mut shard.bytes, key, change);
             shard.cells.append(&mut entries.chain, &shard.bytes);

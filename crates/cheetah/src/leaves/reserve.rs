@@ -50,7 +50,7 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         let is_lost = self.is_open && !std::thread::panicking();
-        debug_assert!(!is_lost, "B19: a reservation of page {} was lost", self.pid);
+        debug_assert!(!is_lost, "B19: a reservation of page {} ends in its mini-transaction", self.pid);
     }
 }
 

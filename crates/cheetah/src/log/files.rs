@@ -288,6 +288,8 @@ impl Files {
         }
         file.write_at(0, &header.encode()).map_err(|e| Error::io("write", &reserve.path, e))?;
         self.durable.log_barrier(&*file, &reserve.path)?;
+        let is_new = self.live.back().is_none_or(|last| last.sequence < header.sequence);
+        assert!(is_new, "I2: log files begin in the order of their sequences");
         let path = path_of(header.sequence);
         self.disk().rename(&reserve.path, &path).map_err(|e| Error::io("rename", &reserve.path, e))?;
         if sound!(true, "log: skip the directory sync of a new file") {

@@ -77,7 +77,9 @@ impl Group {
         *led = true;
         drop(led);
         let _leadership = Leadership(self);
-        self.note_durable(sync()?);
+        let end = sync()?;
+        debug_assert!(end >= lsn, "G3: a sync covers the position that was asked for");
+        self.note_durable(end);
         Ok(())
     }
 }

@@ -49,6 +49,7 @@ impl Log {
     pub fn durable_since(&self, from: Lsn) -> PinnedLog {
         let end =
             if sound!(true, "backup: cut the log at the checkpoint") { self.durable_end() } else { from };
+        debug_assert!(from <= end, "Z1: the log of a snapshot reaches its epoch");
         let files = self.files.lock().with_range(from, end);
         PinnedLog { from, end, files: files.into_iter().map(PinnedFile::new).collect() }
     }
@@ -97,7 +98,7 @@ pub fn frames_behind(mut chain: u32, records: impl IntoIterator<Item = Vec<u8>>)
     let mut frames = Vec::new();
     for record in records {
         if let Some((kind, body)) = record.split_first() {
-            debug_assert!(!is_closed(*kind), "E5");
+            debug_assert!(!is_closed(*kind), "E5: no record behind a position is encrypted");
             chain = put_frame(&mut frames, chain, *kind, body);
         }
     }

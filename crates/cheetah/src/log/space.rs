@@ -152,7 +152,8 @@ impl Log {
     /// writers that wait for space. Returns the number of retired files.
     pub fn recycle(&self, before: Lsn) -> Result<usize> {
         self.health().check()?;
-        assert!(before <= self.end(), "a checkpoint covers only what has been logged");
+        assert!(before <= self.end(), "K3: a checkpoint covers only what has been logged");
+        debug_assert!(before >= self.oldest_needed(), "K3: log that has been let go is not needed again");
         let result = self.files.lock().recycle(before);
         let _waiting = self.recycling.lock();
         self.note_oldest_needed(before);

@@ -280,7 +280,10 @@ impl Log {
             }
             tail.take()
         };
+        let mut written = self.written_end();
         for piece in pieces {
+            assert_eq!(piece.start, written, "L1: frames are written without gaps");
+            written.0 += piece.bytes.len() as u64;
             self.write_piece(&mut writer, &piece)
                 .map_err(|error| self.health().stop(format!("the log cannot be written: {error}")))?;
             self.tail.lock().give_back(piece.bytes);

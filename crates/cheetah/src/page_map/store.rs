@@ -233,9 +233,10 @@ impl MapStore {
         self.durable.health().check()?;
         commit.changes.sort_unstable_by_key(|(pid, _)| *pid);
         let twice = commit.changes.windows(2).any(|pair| pair[0].0 == pair[1].0);
-        assert!(!twice, "a page appears twice in the changes of an epoch");
+        assert!(!twice, "E2: a page appears once in the changes of an epoch");
         let mut inner = self.inner.lock();
         assert!(commit.epoch > inner.control.epoch, "P4: epochs ascend");
+        assert!(commit.log_start >= inner.control.log_start, "K3: an epoch needs no log that is let go");
         let mut control = inner.control.clone();
         let mut log = self.log_for_commit(&mut inner)?;
         let is_new = log.end == FILE_HEADER_BYTES as u64;
@@ -297,6 +298,8 @@ impl MapStore {
 
     /// Appends the block to the log, makes it durable, and adds it to `log` and `control`.
     fn write_block(&self, commit: &Commit<'_>, log: &mut OpenLog, control: &mut ControlBlock) -> Result<()> {
+        let named = control.logs.last().filter(|last| last.file == log.file.number);
+        assert!(named.is_none_or(|named| named.end <= log.end), "P3: a block is behind what CONTROL names");
         let begin = Begin { epoch: commit.epoch, incarnation: control.identity.incarnation };
         let mut writer = BlockWriter::begin(&log.file, log.end, log.crc, &begin);
         writer.entries(commit.changes)?;

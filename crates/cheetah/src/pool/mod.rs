@@ -59,7 +59,7 @@ pub use beside::{BesideFrames, Merged, NothingBeside};
 pub use buffer_pool::{Pool, PoolParts};
 pub(crate) use counters::Counter;
 pub use dictionaries::{DictionaryDue, LentTree, Trial};
-pub(crate) use frames::ReservedToken;
+pub(crate) use frames::{latches_held, ReservedToken};
 pub use frames::{EntryGuard, Frame, PageClass, PageEntry, Residence};
 pub use images::{ImageWork, IMAGE_BYTES_CLASSES};
 pub use mtr::MiniTransaction;

@@ -208,7 +208,7 @@ impl<'c> Workers<'c> {
         let worker = self.worker(worker);
         let mut queue = worker.queue.lock();
         queue.batches.push_back((batch, memory));
-        debug_assert!(queue.batches.len() <= BATCHES_MAX + 1, "I6");
+        debug_assert!(queue.batches.len() <= BATCHES_MAX + 1, "I6: a queue has few batches");
         drop(queue);
         worker.filled.notify_one();
     }

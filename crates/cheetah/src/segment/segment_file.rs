@@ -9,7 +9,7 @@
 
 use super::tail::TailFile;
 use super::{Location, Stream};
-use crate::base::{Error, Result, SegmentId};
+use crate::base::{sound, Error, Result, SegmentId};
 use crate::durable::Durable;
 use cheetah_io::File;
 use parking_lot::RwLock;
@@ -141,6 +141,10 @@ impl SegmentFile {
     pub(super) fn write_at(&self, start: u32, bytes: &[u8]) -> Result<()> {
         let file = self.kept_open();
         let start = u64::from(start);
+        assert!(
+            !sound!(start != self.written_bytes(), "segment: count a half as written before it is"),
+            "F1: a half is written where the file ends"
+        );
         file.write_at(start, bytes).map_err(|e| Error::io("write", &self.path, e))?;
         file.start_writeback(start, bytes.len() as u64);
         Ok(())

@@ -169,6 +169,7 @@ impl Table {
     /// Notes an appended image, and counts it as live.
     pub(super) fn appended(&mut self, location: &Location) {
         let row = self.rows.get_mut(&location.segment).expect("T3: a segment in use is in the table");
+        debug_assert!(row.open, "F2: nothing is appended to a sealed segment");
         self.appended_bytes += location.end().saturating_sub(row.end);
         row.gap_bytes += u64::from(location.offset).saturating_sub(row.end);
         row.end = location.end();

@@ -99,6 +99,7 @@ impl<F: TailFile> Half<F> {
 impl<F: TailFile> Halves<F> {
     /// Makes the half being filled the full half. The other half continues at its end.
     fn switch(&mut self, half_bytes: usize) {
+        assert!(self.full.is_empty(), "T4: a half stays full until it is in its file");
         std::mem::swap(&mut self.filling, &mut self.full);
         self.filling.bytes_mut().reserve(half_bytes);
         self.filling.file = self.full.file.clone();
@@ -264,6 +265,7 @@ impl<F: TailFile> Tail<F> {
     }
 
     fn begin_write(&self, halves: &mut Halves<F>) -> Write<'_, F> {
+        debug_assert!(!halves.is_being_written, "T4: one thread at a time writes");
         halves.is_being_written = true;
         let Half { file, start, bytes } = &halves.full;
         let file = file.clone().expect("T1: bytes belong to a file");

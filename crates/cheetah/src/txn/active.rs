@@ -174,7 +174,8 @@ impl Active {
     /// Lists the new transaction `txn`, which is not logged.
     pub fn start_unlogged(&self, txn: TxnId) -> Arc<Slot> {
         let slot = Slot::new(TxnState { txn, ..TxnState::default() }, false, false);
-        self.0.lock().insert(txn, Arc::clone(&slot));
+        let before = self.0.lock().insert(txn, Arc::clone(&slot));
+        debug_assert!(before.is_none(), "I1: a transaction is listed once");
         slot
     }
 

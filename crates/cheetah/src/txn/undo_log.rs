@@ -144,6 +144,7 @@ impl UndoLog {
     /// Appends the record in `record` as the newest of the transaction, and updates the
     /// transaction's state. Returns the record's position.
     pub fn append(&self, mtr: &MiniTransaction<'_>, state: &mut TxnState, record: &[u8]) -> UndoPtr {
+        debug_assert!(is_next(record, state), "C6: a record names its transaction, number and predecessor");
         let mut stream = self.stream.lock();
         let at = self.append_record(mtr, &mut stream, record);
         state.head = at;
@@ -390,7 +391,8 @@ impl UndoLog {
     /// Records the progress of purge in the transaction of the next finish record.
     pub fn note_purge(&self, _mtr: &MiniTransaction<'_>, purge: PurgeState) {
         let mut stream = self.stream.lock();
-        assert!(purge.at == stream.purge.at && purge.head != UndoPtr(0), "I6");
+        let is_begun = purge.at == stream.purge.at && purge.head != UndoPtr(0);
+        assert!(is_begun, "I6: with its last record a transaction is passed");
         stream.purge = purge;
     }
 
@@ -451,6 +453,12 @@ impl Stream {
         let is_needed = |page: &UndoPage| sound!(page.live > 0, "undo: free pages that transactions need");
         ends_at <= self.purge.at.0 && self.pages.front().is_some_and(|page| !is_needed(page))
     }
+}
+
+/// Whether the record is the next one of the transaction.
+fn is_next(record: &[u8], state: &TxnState) -> bool {
+    let head = record.first_chunk().and_then(|head| decode_head(head).ok());
+    head.is_some_and(|head| (head.txn, head.undo_no, head.prev) == (state.txn, state.undo_no + 1, state.head))
 }
 
 fn damaged(at: UndoPtr) -> Error {

@@ -22,7 +22,8 @@ fn moved_bytes(page: PageView<'_>, i: usize, prefix_len: usize) -> usize {
 
 /// Builds one page in `target` from `left` and `right`, its right neighbour.
 pub fn merge_into(left: PageView<'_>, right: PageView<'_>, target: &mut [u8]) -> Result<(), NoRoom> {
-    debug_assert!(left.high() == Some(right.low()) && left.level() == right.level());
+    let are_neighbours = left.high() == Some(right.low()) && left.level() == right.level();
+    debug_assert!(are_neighbours, "I1: pages that are merged share a fence, and their level");
     if merged_bytes(left, right) > target.len() {
         return Err(NoRoom);
     }

@@ -90,7 +90,7 @@ pub fn split_into(
 ///
 /// `left` must be less than `right`.
 pub fn separator_between<'a>(left: &[u8], right: &'a [u8]) -> &'a [u8] {
-    debug_assert!(left < right);
+    debug_assert!(left < right, "I1: keys ascend");
     &right[..(common_prefix(left, right) + 1).min(right.len())]
 }
 

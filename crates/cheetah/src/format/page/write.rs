@@ -33,7 +33,7 @@ pub fn build_page<'a>(
     right: PageId,
 ) -> PageMut<'a> {
     assert!(kind.is_tree() && bytes.len() <= TREE_PAGE_BYTES_MAX, "tree pages have at most 32 KiB");
-    debug_assert!(high.is_none_or(|high| low < high), "I1");
+    debug_assert!(high.is_none_or(|high| low < high), "I1: a low fence is below the high one");
     init_header(bytes, kind, level, tree, right.0);
     let low_at = bytes.len() - low.len();
     bytes[low_at..].copy_from_slice(low);

@@ -123,7 +123,7 @@ impl Pool {
     /// Like [`make_room`](Self::make_room), for work that must succeed on a full disk: rolling back
     /// and freeing (H3). It may use the reserve. `DiskFull` means that the reserve is used up too.
     pub fn make_room_from_reserve(&self, pages: usize) -> Result<()> {
-        debug_assert!(!mtr::is_inside(), "writing may take long, which an open mini-transaction must not");
+        debug_assert!(!mtr::is_inside(), "C7: no page is written inside a mini-transaction to make room");
         let class = PageClass::Base;
         let bytes = pages * class.bytes(self.page_bytes);
         if self.buffers.has_room(class, bytes) {

@@ -89,6 +89,6 @@ pub(in crate::pool) fn check_order() {
 }
 
 /// The number of latches that this thread holds. Always 0 in release builds.
-pub(in crate::pool) fn latches_held() -> u32 {
+pub(crate) fn latches_held() -> u32 {
     HELD.get()
 }

@@ -25,8 +25,9 @@ mod page_table;
 
 pub(in crate::pool) use buffers::Buffers;
 pub use frame::Frame;
+pub(crate) use latch_count::latches_held;
 pub(crate) use latch_count::ReservedToken;
-pub(in crate::pool) use latch_count::{check_nothing_held, check_order, latches_held, LatchToken};
+pub(in crate::pool) use latch_count::{check_nothing_held, check_order, LatchToken};
 pub use page_class::PageClass;
 pub(in crate::pool) use page_numbers::FreePageNumbers;
 pub use page_table::{EntryGuard, PageEntry, Residence};

@@ -44,6 +44,8 @@ impl FreePageNumbers {
         if !sound!(true, "pool: reuse a page number at once") {
             return self.free.push(pid);
         }
+        let is_latest = self.waiting.last().is_none_or(|(last, _)| *last <= epoch);
+        debug_assert!(is_latest, "P1: numbers wait in the order of the epochs that freed them");
         match self.waiting.last_mut() {
             Some((last, pids)) if *last == epoch => pids.push(pid),
             _ => self.waiting.push((epoch, vec![pid])),

@@ -185,6 +185,7 @@ impl PageEntry {
 
     /// Sets the frame of a page that was read.
     pub(in crate::pool) fn publish(&mut self, frame: Arc<Frame>) {
+        debug_assert!(!self.has_pending(), "B1: pending changes are in a frame before others see it");
         self.state.set_residence(Residence::Resident);
         self.state.set_image_class(self.state.image_class().map(|_| frame.class));
         self.frame = Some(frame);
@@ -218,6 +219,7 @@ impl PageEntry {
 
     /// Sets whether the page has pending changes.
     pub(crate) fn set_pending(&mut self, has_pending: bool) {
+        debug_assert!(!has_pending || self.frame.is_none(), "B1: changes are pending only without a frame");
         self.state.set(State::PENDING, has_pending);
     }
 
@@ -245,6 +247,10 @@ impl PageEntry {
 
     /// Removes the frame. The page is then on disk only.
     pub(in crate::pool) fn unload(&mut self) {
+        debug_assert!(
+            self.frame.as_ref().is_none_or(|frame| frame.dirty().is_none()),
+            "E1: a page that is not written yet stays in memory"
+        );
         self.state.set_residence(Residence::Stored);
         self.frame = None;
     }

@@ -78,7 +78,7 @@ impl EpochChanges {
         if !counts_first {
             uncount();
         }
-        debug_assert!(was, "E1: page {pid} was dirty without being known as such");
+        debug_assert!(was, "E1: page {pid} is known to be dirty");
     }
 
     /// Notes that a page has pending changes of the epoch.
@@ -90,7 +90,7 @@ impl EpochChanges {
     /// Reverts [`mark_pending`](Self::mark_pending) for a page.
     pub(crate) fn unmark_pending(&self, pid: PageId) {
         let was = self.with(pid, |shard| shard.pending.remove(&pid));
-        debug_assert!(was, "B5: page {pid} was pending without being known as such");
+        debug_assert!(was, "B5: page {pid} is known to have something pending");
     }
 
     /// Pages that have pending changes of the epoch now.

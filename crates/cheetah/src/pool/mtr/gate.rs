@@ -40,11 +40,7 @@ impl Gate {
     /// Waits until no mini-transaction is open, advances to the next epoch, and runs `at_switch`
     /// with the ended epoch before any mini-transaction of the new epoch starts.
     pub(super) fn switch_epoch<T>(&self, at_switch: impl FnOnce(Epoch) -> T) -> T {
-        debug_assert_eq!(
-            latches_held(),
-            0,
-            "G2: the epoch switch waits for latches inside mini-transactions"
-        );
+        debug_assert_eq!(latches_held(), 0, "G2: nobody switches the epoch with a latch held");
         debug_assert!(!INSIDE.get(), "G2: a mini-transaction cannot wait for itself");
         self.switch.switch(at_switch)
     }

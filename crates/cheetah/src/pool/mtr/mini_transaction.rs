@@ -35,6 +35,7 @@ impl Drop for MiniTransaction<'_> {
             );
             std::process::abort();
         }
+        debug_assert_eq!(self.epoch(), self.pool.epoch(), "G1: the epoch does not end meanwhile");
         gate::leave();
     }
 }

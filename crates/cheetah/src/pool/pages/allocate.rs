@@ -17,7 +17,7 @@ impl Pool {
         bytes.fill(0);
         let frame = self.new_frame(pid, tree, class, bytes);
         let mut entry = self.table.entry(pid);
-        assert_eq!(entry.residence(), Residence::Free, "a page number is given out once");
+        assert_eq!(entry.residence(), Residence::Free, "P1: a page number is given out once");
         self.set_dirty(&entry, &frame, Some(mtr.epoch()));
         entry.start(frame.clone());
         self.queues.add(&frame, EvictionTime::default());
@@ -64,7 +64,7 @@ impl Pool {
         if entry.frame().map(Arc::as_ptr) != frame.as_ref().map(Arc::as_ptr) {
             return false;
         }
-        assert_ne!(entry.residence(), Residence::Free, "page {pid} is freed twice");
+        assert_ne!(entry.residence(), Residence::Free, "P1: page {pid} is freed once");
         if let Some(frame) = &frame {
             self.set_dirty(&entry, frame, None);
             frame.detach();

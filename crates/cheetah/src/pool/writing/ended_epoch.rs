@@ -166,9 +166,9 @@ impl<'p> EndedEpoch<'p> {
         self.write_some(usize::MAX)?;
         let changes = self.pool.changes_of(self.epoch);
         self.check()?;
-        assert_eq!(changes.dirty_count(), 0, "E1: a page of the epoch was not written");
-        debug_assert_eq!(changes.dirty_bytes(), 0, "E3: bytes of a page are counted that is written");
-        assert!(changes.pending_pids().is_empty(), "B5: what is pending of the epoch was not written");
+        assert_eq!(changes.dirty_count(), 0, "E1: all pages of the epoch are written");
+        debug_assert_eq!(changes.dirty_bytes(), 0, "E3: no bytes count of pages that are written");
+        assert!(changes.pending_pids().is_empty(), "B5: what is pending of the epoch is written");
         let moved = changes.all_moved();
         self.pool.segments.sync()?;
         Ok(WrittenEpoch { ended: self, moved })

@@ -25,7 +25,7 @@ impl EpochInWriting {
     /// Starts a checkpoint of `epoch`, which an epoch switch has ended.
     pub(in crate::pool) fn begin(&self, epoch: Epoch) {
         let another = self.in_progress.swap(true, Ordering::AcqRel);
-        assert!(!another, "one checkpoint at a time");
+        assert!(!another, "K1: one checkpoint at a time");
         self.writing.store(epoch.0, Ordering::Release);
     }
 

@@ -55,7 +55,7 @@ pub(in crate::pool) trait HandOver {
             self.flush_before_modify(page, content, epoch);
         }
         let entry = self.entry(page);
-        assert!(!self.is_freed(page), "F4: a page is changed after it was freed");
+        assert!(!self.is_freed(page), "F4: no page is changed after it was freed");
         self.set_dirty(&entry, page, Some(epoch));
     }
 

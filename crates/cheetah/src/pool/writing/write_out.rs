@@ -115,9 +115,10 @@ impl Pool {
     /// The only place where a page gets a new location (W1). `content` is the epoch that the image
     /// belongs to. The previous image becomes dead when this epoch commits.
     pub(crate) fn install(&self, entry: &mut PageEntry, pid: PageId, location: Location, content: Epoch) {
+        debug_assert!(self.epoch().0.wrapping_sub(content.0) <= 1, "W1: an image is of the last two epochs");
         if self.in_writing.writing() == Some(content) {
             let newer = self.changes_of(Epoch(content.0 + 1)).moved(pid);
-            assert!(newer.is_none(), "C1: page {pid} was moved before its changes of an older epoch");
+            assert!(newer.is_none(), "C1: page {pid} does not move before its changes of an older epoch");
         }
         let tree = self.trees.get(entry.tree());
         let class = entry.class();

@@ -671,7 +671,7 @@ impl Catalog {
         debug_assert_eq!(
             self.leaves.pool().tree_bytes(tree).pages,
             0,
-            "the remaining pages of {tree} would never be freed"
+            "I3: a tree is on the list until its last page is free"
         );
         self.tables.write().dropped.retain(|dropped| dropped.tree != tree);
         self.leaves.forget_tree(tree);

@@ -69,7 +69,7 @@ impl Counts {
         }
         debug_assert!(
             changes.list.back().is_none_or(|last| last.0 < stamp),
-            "commits are added in the order of their stamps"
+            "I1: commits are added in the order of their stamps"
         );
         changes.list.push_back((stamp, difference));
         if changes.list.len() > changes.limit {

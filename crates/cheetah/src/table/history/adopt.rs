@@ -26,7 +26,7 @@ pub(in crate::table) fn take_over(core: &Core, slot: &Slot) -> Result<(Listed, V
     for &(table, mode) in locks.iter().filter(|_| sound!(true, "recovery: serve without the locks")) {
         let lock = Lock::Table(table, mode);
         let answer = core.locks.request(listed.owner(), lock, Wait::Never)?;
-        assert!(!matches!(answer, Answer::Refused), "nobody has locked a table before");
+        assert!(!matches!(answer, Answer::Refused), "M3: nobody has locked a table before");
     }
     Ok((listed, locks.into_iter().map(|lock| lock.0).collect()))
 }

@@ -21,6 +21,7 @@ use super::change::Version;
 use crate::base::stages::Stage;
 use crate::base::{sound, Error, Result, SessionId, TableId, TreeId, TxnId};
 use crate::format::page::RecordRef;
+use crate::pool::latches_held;
 use crate::table::definitions::handle::Table;
 use crate::table::shared::counters::Counters;
 use crate::table::shared::parts::Core;
@@ -404,6 +405,7 @@ impl Locker {
     }
 
     fn wait_in(&self, stage: Stage, pending: &PendingLock) -> Result<()> {
+        debug_assert_eq!(latches_held(), 0, "I1: a thread that waits for a lock holds no latch");
         let stall = self.core.begin_stall(stage);
         self.entry.set_waiting(Some(stall.since_ns()));
         let done = self.wait_for_answer(pending);

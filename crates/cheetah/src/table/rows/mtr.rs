@@ -49,6 +49,7 @@ impl Writer {
         {
             let mtr = change::enter(&core.pool, table, &self.change, &mut self.paths)?;
             let mut state = slot.state();
+            debug_assert!(state.xid.is_none(), "P2: a prepared transaction changes nothing");
             start_record(&state, &mut self.buffers.undo);
             self.encode_undo(table);
             let undo = core.transactions.undo.append(&mtr, &mut state, &self.buffers.undo);

@@ -26,7 +26,7 @@ impl LockTable {
     fn request_once(&self, owner: Owner, lock: Lock<'_>, wait: Wait) -> Result<Answer> {
         debug_assert!(
             !sound!(self.owners.is_queued(owner), "scan: lock what it passed while it waits"),
-            "an owner whose request is queued asks for nothing else: see `deadlock`"
+            "I6: an owner whose request is queued asks for nothing else"
         );
         match lock {
             Lock::Gap { tree, range, mode } => {
@@ -61,7 +61,7 @@ impl LockTable {
     /// Tries again, taking the waiters into account, and queues the request if it must wait.
     fn request_behind(&self, owner: Owner, want: &Want, wait: Wait) -> Result<Answer> {
         let mut waits = self.waits.lock();
-        debug_assert!(!waits.is_waiting(owner), "an owner waits for one thing at a time");
+        debug_assert!(!waits.is_waiting(owner), "I4: an owner waits for one thing at a time");
         let turn = match wait {
             Wait::Queue { .. } => Turn::Last(&waits),
             Wait::Never => Turn::At(&waits, waits.now()),

@@ -65,7 +65,7 @@ impl Share {
     }
 
     pub(super) fn subtract(&mut self, memory: &LockMemory, bytes: usize) {
-        debug_assert!(bytes <= self.bytes, "{bytes} of {}", self.bytes);
+        debug_assert!(bytes <= self.bytes, "I2: {bytes} bytes of {} are given back", self.bytes);
         self.bytes = self.bytes.saturating_sub(bytes);
         if self.bytes + STEP_BYTES <= self.reserved_bytes || self.bytes == 0 {
             self.reserve(memory);

@@ -81,6 +81,7 @@ impl Versions {
     ) -> Result<R> {
         let mut next_stamp = self.0.commits.lock();
         let stamp = *next_stamp;
+        debug_assert!(self.published() < stamp, "I2: stamps are published in their order");
         if !sound!(true, "versions: publish a stamp before its counts") {
             self.0.published.0.set(stamp);
         }

@@ -83,7 +83,7 @@ impl Reader {
         }
         reach::mark("outcome looked up");
         let Some(stamp) = self.read_stamp() else {
-            debug_assert!(false, "a snapshot is open while records are judged");
+            debug_assert!(false, "I3: a snapshot is open while records are judged");
             return 0;
         };
         let state = self.shared.map.state(txn);
