@@ -215,7 +215,7 @@ def test_startup_without_keys_is_refused_and_changes_nothing(ends, new_server):
     before, keys = files_of(server), server.folder / "keys"
     starts_without_keys(server, "encryption key 1", "load the plugin")
     assert files_of(server) == before
-    for text, *words in ((OTHER_KEYS, "encryption key 1", "is not the one that encrypts"),
+    for text, *words in ((OTHER_KEYS, "encryption key 1", "gave another key"),
                          (KEYS.splitlines()[0] + "\n", "encryption key 2", "does not have it")):
         keys.write_text(text)
         starts_without_engine(server, *words)
