@@ -63,5 +63,5 @@ def test_a_tiny_trial_counts_right(tmp_path, engine):
     assert found["told count"] == found["told open"] == 1
     assert found["told rows"] > 0 and found["ms cold"] > 0
     assert found["us per 1000"] * found["rows"] == pytest.approx(found["ms count"] * 1e6)
-    assert found["pages count"] == 0, "the table is in memory"
+    assert found["pages count"] < 1, "the table is in memory; the server itself may read a page"
     assert "SELECT COUNT(1) FROM sbtest1" in trial.commands
