@@ -1,5 +1,5 @@
-//! The misses that the cache curve predicts for more or less memory match those of a cache of that
-//! size.
+//! Prints the misses that the cache curve predicts for other sizes of memory, and the misses at
+//! those sizes.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
@@ -56,7 +56,8 @@ fn read(disk: &SimDisk, pool_bytes: u64) -> (f64, Vec<CurvePoint>) {
     (reads, db.cache_curve())
 }
 
-/// The curve must predict the page reads of the same requests with half and with twice the memory.
+/// Prints the page reads of the same requests with half, with all and with twice the memory, and
+/// the curve at each size. The test compares nothing.
 #[test]
 fn half_and_twice_the_memory_are_foretold() {
     let disk = SimDisk::new();

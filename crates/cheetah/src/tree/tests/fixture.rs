@@ -199,7 +199,7 @@ impl Fixture {
         self.tree.get(key, |record| record.payload.to_vec()).unwrap()
     }
 
-    /// Tests `seek_point`, and one move of the cursor from there.
+    /// Tests `seek_point`, and then one move of the cursor.
     pub(super) fn seek_point(&self, cursor: &mut Cursor, key: &[u8], forward: bool) {
         let is_there = cursor.seek_point(key).unwrap();
         let mut expected = self.model.range(key.to_vec()..);

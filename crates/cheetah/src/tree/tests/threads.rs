@@ -142,8 +142,8 @@ fn evictions_and_checkpoints_go_on_under_writers_and_readers() {
     assert_eq!((report.problems, report.records), (Vec::new(), records));
 }
 
-/// The number of pages in memory after a scan of a range with read-ahead. With `says_end` the
-/// cursor knows the end of the range.
+/// The number of pages in memory after a scan of a range with read-ahead. If `says_end`, the cursor
+/// knows the end of the range.
 fn read_ahead_of_range(says_end: bool) -> u64 {
     let db = Database::new(&Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() });
     let mut fixture = Fixture::empty(db.leaves.clone());
