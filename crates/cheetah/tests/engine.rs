@@ -337,7 +337,7 @@ fn a_check_of_more_than_memory_holds_reads_each_page_once() {
     assert!(report.pages > 100 && read < 2 * report.pages, "{read} reads of {} pages", report.pages);
 }
 
-/// A pseudo-random number, the same in each run.
+/// A pseudo-random number, which is the same in each run.
 fn hash(number: u64) -> u64 {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

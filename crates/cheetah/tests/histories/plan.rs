@@ -43,7 +43,7 @@ pub(crate) enum Via {
 }
 
 impl Via {
-    /// Returns the way to find the same rows with only the clustered index.
+    /// Returns the way that finds the same rows with only the clustered index.
     fn by_key(self) -> Self {
         match self {
             Via::Numbers | Via::Group | Via::Covered => Via::Range,
@@ -210,8 +210,7 @@ impl Planner {
         Step::Read(Reading { keys, via, lock, words })
     }
 
-    /// The pattern of a lost update, of write skew, or of a row whose lock must survive the
-    /// rollback of its change.
+    /// A lost update, write skew, or a row whose lock must survive the rollback of its change.
     fn read_then_write(&mut self, steps: &mut Vec<Step>) {
         let lock = self.one_of(&[None, None, Some(LockMode::Exclusive)]);
         let keys = [self.key(), self.key()];
