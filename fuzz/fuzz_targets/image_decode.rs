@@ -42,7 +42,8 @@ fn image_around(choices: &[u8; 6], content: &[u8], dictionary: &Dictionary) -> V
 fuzz_target!(|bytes: &[u8]| {
     let Some((choices, content)) = bytes.split_first_chunk() else { return };
     let like_all = b"what all pages are like ".repeat(20);
-    let dictionary = Dictionary::new(PageId(DICTIONARY), &like_all).expect("the content is not like a trained dictionary");
+    let dictionary = Dictionary::new(PageId(DICTIONARY), &like_all)
+        .expect("the content is not like a trained dictionary");
     let mut image = image_around(choices, content, &dictionary);
     let crc = seal(&mut image, 64);
     let location = Location::of_address(64, image.len() as u32, crc);

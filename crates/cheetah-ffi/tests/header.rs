@@ -35,7 +35,7 @@ fn the_header_is_what_the_declarations_make() {
     let same = kept.lines().zip(header.lines()).take_while(|(kept, made)| kept == made).count();
     assert!(
         kept == header,
-        "plugin/cheetah.h:{}: it differs from the declarations in Rust. Run: {COMMAND}",
+        "plugin/cheetah.h:{}: the header differs from the declarations in Rust. Run: {COMMAND}",
         same + 1
     );
     let (_, functions) = header.split_once("extern \"C\"").expect("functions after the types");

@@ -59,7 +59,8 @@ fn the_length_is_an_outcome_of_its_own() {
     let lengths: std::collections::BTreeSet<usize> =
         (0..200).map(|seed| after(&disk, CrashPolicy::Random(0.5), seed).unwrap().len()).collect();
     assert!(lengths.contains(&2048) && lengths.contains(&4096) && lengths.contains(&3072), "{lengths:?}");
-    // The units are four sectors and the length. The length alone leaves zeros. The sectors alone
+    // The units are four sectors and the length. Without the sectors, the length leaves zeros.
+    // Without the length, the sectors leave nothing.
     // leave nothing.
     assert_eq!(disk.crash_units(), 5);
     let length_alone = after(&disk, CrashPolicy::Subset(0b10000), 0).unwrap();

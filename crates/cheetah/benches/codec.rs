@@ -4,8 +4,8 @@
 //! There are four kinds of synthetic leaves, completely filled: rows of sysbench, rows of
 //! Linkbench's link table, rows of an orders table with eleven columns, and entries of a secondary
 //! index. For each kind, the bench prints the ratio image / page (before padding to 64 bytes) and
-//! the time to encode and to decode one page, for no compression (only regrouping), LZ4 and
-//! Zstandard.
+//! the time to encode and to decode one page. It does so for no compression (only regrouping), LZ4
+//! and Zstandard.
 
 use cheetah::testing::base::{Epoch, PageId, TreeId, TxnId};
 use cheetah::testing::format::image::{seal, Codec, Compression, Encoding, ImageHeader, Workspace};

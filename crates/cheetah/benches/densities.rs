@@ -160,8 +160,9 @@ impl Group {
             let codec = if level == -1 { Codec::Lz4 } else { Codec::Zstd };
             let compression = Compression { codec, level };
             let own = own.map(|((_, page), content)| {
-                let primer = Primer::new(*page, content, compression).expect("the engine has written it");
-                (primer, Dictionary::new(*page, content).expect("the engine has written it"))
+                let primer =
+                    Primer::new(*page, content, compression).expect("the engine has written the dictionary");
+                (primer, Dictionary::new(*page, content).expect("the engine has written the dictionary"))
             });
             measure(&pages, &self.row_format, compression, own.as_ref()).times(scale)
         };
@@ -177,8 +178,8 @@ fn decoded(image: &[u8], workspace: &mut Workspace, dictionaries: &Dictionaries)
     let expected = ImageRef { pid: header.pid, tree: header.tree, location };
     let mut page = PageBuf::new(header.page_bytes);
     let needed = header.dictionary.map(|name| {
-        let content = dictionaries.get(&(header.tree, name.page)).expect("a dictionary is there");
-        Dictionary::new(name.page, content).expect("the engine has written it")
+        let content = dictionaries.get(&(header.tree, name.page)).expect("the segments have the dictionary");
+        Dictionary::new(name.page, content).expect("the engine has written the dictionary")
     });
     let rebuilt = workspace.rebuild(
         &header,

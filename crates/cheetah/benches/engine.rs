@@ -268,7 +268,7 @@ fn read(db: &Db, table: &Arc<Table>, rows: u64, when: &str) -> Result<()> {
             let mut txn = db.begin();
             let key = (rng.below(rows) as u32).to_be_bytes();
             let found = txn.get(table, &key, Read::Consistent, &mut bytes)?;
-            assert!(found, "every row is there");
+            assert!(found, "every row exists");
             txn.commit()?;
         }
         Ok(())
@@ -279,7 +279,7 @@ fn read(db: &Db, table: &Arc<Table>, rows: u64, when: &str) -> Result<()> {
             let mut cursor = txn.cursor(table, 0, Read::Consistent)?;
             assert!(
                 cursor.seek(SeekMode::AtLeast, &(rng.below(rows) as u32).to_be_bytes())?,
-                "every row is there"
+                "every row exists"
             );
             txn.commit()?;
         }

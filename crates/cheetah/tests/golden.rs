@@ -4,8 +4,8 @@
 //! and a database that was not closed. `v1` also has a closed database.
 //!
 //! `CHEETAH_BLESS=1 cargo test -p cheetah --test golden -- --test-threads=1` rewrites the files of
-//! this version. Do this only when a format gets a new version (in a new folder; keep the old one),
-//! never to make a test pass.
+//! this version. Do this only when a format receives a new version, never to make a test pass. The
+//! new version needs a new folder; keep the old folder.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
@@ -383,8 +383,9 @@ fn change_columns(db: &Db, name: &str) {
     }
 }
 
-/// A database with pages of all kinds, images of all codecs, a log to be redone with every kind of
-/// record, a transaction to be rolled back, and a dropped table whose pages are not freed yet.
+/// A database with pages of all kinds, images of all codecs, and a log to be redone with every kind
+/// of record. It also has a transaction to be rolled back, and a dropped table whose pages are not
+/// freed yet.
 fn create() -> SimDisk {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();

@@ -194,7 +194,7 @@ fn a_table_whose_page_recovery_needs_is_quarantined_and_the_rest_works() {
         let losers = if number % 2 == 0 { Losers::AtOnce } else { Losers::InTheBackground };
         let quarantined = survive(&damaged, &contents, losers)
             .unwrap_or_else(|what| panic!("image {number} at {offset} of {path}: {what}"));
-        assert!(quarantined.len() <= 1, "one page damaged, {quarantined:?} quarantined");
+        assert!(quarantined.len() <= 1, "one page is damaged, but {quarantined:?} are quarantined");
         quarantined_count += quarantined.len();
     }
     assert!(
@@ -268,7 +268,7 @@ fn a_table_whose_page_only_a_rollback_in_the_background_needs_is_quarantined() {
         damaged.flip(&path, offset + length / 2, 1).unwrap();
         let quarantined = survive(&damaged, &contents, Losers::InTheBackground)
             .unwrap_or_else(|what| panic!("image {number} at {offset} of {path}: {what}"));
-        assert!(quarantined.len() <= 1, "one page damaged, {quarantined:?} quarantined");
+        assert!(quarantined.len() <= 1, "one page is damaged, but {quarantined:?} are quarantined");
         quarantined_count += quarantined.len();
     }
     assert!(quarantined_count > 3, "{quarantined_count} flipped bits quarantine a table");

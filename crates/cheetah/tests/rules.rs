@@ -170,7 +170,7 @@ fn every_planted_bug_has_a_test_and_stands_in_the_list() {
     assert!(written == made, "{LIST} is out of date: run this test with UPDATE=1");
 }
 
-/// The generated table of what is asserted, and its head.
+/// The generated table of asserted rules, and its head.
 const ASSERTED: &str = "docs/developers/invariants.md";
 const ASSERTED_HEAD: &str = "\
 # Invariants that are asserted

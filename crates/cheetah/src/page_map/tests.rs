@@ -1,4 +1,4 @@
-//! Tests of the page map alone. `tests/store` tests it with segments, under crashes and faults.
+//! Tests the page map alone. `tests/store` tests it with segments, under crashes and faults.
 
 use super::control_file::ControlFile;
 use super::map_file::PartReader;
@@ -358,7 +358,7 @@ fn p6_no_base_is_due_of_what_cannot_be_read() {
     commit_some(&store, &mut map, &mut Rng::new(8), 200, store.epoch().0 + 1);
 }
 
-/// Reads only the copies after a power cut. `Err` says what is missing.
+/// Reads only the copies after a power cut. `Err` names the missing part.
 fn judge_copies_after_a_power_cut() -> std::result::Result<(), String> {
     let (disk, whole) = map_of_two_files();
     let left = disk.crash(CrashPolicy::SyncedOnly, 1);

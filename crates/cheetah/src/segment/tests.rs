@@ -1,4 +1,4 @@
-//! Tests of the segment store alone. `tests/store` tests it together with the page map.
+//! Tests the segment store alone. `tests/store` tests it together with the page map.
 
 use super::segments::Segments;
 use super::{ImageRef, Location, Stream};

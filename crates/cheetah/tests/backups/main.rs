@@ -1,6 +1,7 @@
-//! Snapshots of the database. Each contains the data that was committed when it was pinned,
-//! whatever happens to the database before and after the snapshot is written. Changes of a snapshot
-//! do not affect the database (Z1 to Z10 of docs/developers/durability.md).
+//! Snapshots of the database. Each contains the data that was committed when the snapshot was
+//! pinned. Later events in the database, before and after the snapshot is written, do not change
+//! it. Changes of a snapshot do not affect the database (Z1 to Z10 of
+//! docs/developers/durability.md).
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 

@@ -109,8 +109,8 @@ fn a_seed_repeats_the_history() {
     for model in ["list", "register"] {
         let words = ["--model", model, "--levels", "READ COMMITTED,REPEATABLE READ,SERIALIZABLE", "--words"];
         let played = |seed: u64| {
-            let choice = Choice::of(&words.map(String::from)).expect("the arguments are those of the usage");
-            play(&Choice { seed, ..choice }).expect("nothing is planted").to_string()
+            let choice = Choice::of(&words.map(String::from)).expect("the arguments are valid");
+            play(&Choice { seed, ..choice }).expect("no bug is planted").to_string()
         };
         let history = played(1);
         assert_eq!(history, played(1), "{model}");

@@ -1,5 +1,5 @@
-//! Interval garbage collection: versions that were created and replaced after an old snapshot are
-//! removed, versions that any snapshot sees stay, and no transaction loses its changes.
+//! Interval garbage collection. It removes versions that were created and replaced after an old
+//! snapshot. It keeps versions that any snapshot sees, and no transaction loses its changes.
 
 use super::rollback::env;
 use crate::base::planted::plant;
@@ -451,7 +451,7 @@ fn c4_a_large_value_of_a_row_that_has_gone_is_freed_once_and_by_purge() {
         world.commit(|txn| world.delete(txn, KEY, 1).unwrap());
         world.rest();
         assert_eq!(world.records(), [ROWS as usize; 2]);
-        assert!(pages(&world) > before + 4, "its pages are there");
+        assert!(pages(&world) > before + 4, "the large value has pages");
         let rows = match way {
             0 => first_rows(),
             _ => {

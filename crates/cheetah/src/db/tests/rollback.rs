@@ -172,7 +172,7 @@ fn whoever_is_killed_in_a_long_transaction_goes_on_at_once_and_the_background_ta
     txn.interrupt_when(|| true);
     world.with_threads(|| txn.rollback()).unwrap();
     assert_eq!((world.status("rollbacks_unfinished"), world.status("rows_rolled_back")), (1, 0));
-    let [told] = &world.db.transactions()[..] else { panic!("it is listed") };
+    let [told] = &world.db.transactions()[..] else { panic!("the transaction is listed") };
     assert_eq!((told.state, told.changes), (TransactionState::RollingBack, ROWS + MORE));
     txn.interrupt_when(|| false);
     let mut row = Vec::new();
@@ -346,6 +346,6 @@ fn a_prepared_transaction_that_is_rolled_back_while_it_is_promised_is_caught() {
     let is_promised = opened.map_or(true, |db| !db.prepared().is_empty());
     assert!(
         bug.reached_count() > 0 && is_promised,
-        "half of it is rolled back, and it may still be committed"
+        "the transaction is half rolled back and may still be committed"
     );
 }

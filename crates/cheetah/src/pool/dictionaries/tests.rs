@@ -458,8 +458,8 @@ fn the_trees_that_a_database_has_for_itself_are_not_tried() {
     assert_eq!(db.pool.dictionary_due().unwrap(), DictionaryDue::Nothing);
 }
 
-/// On a full disk no dictionary is made, and threads that try in passing get no error. Once the
-/// disk has space, a dictionary is made.
+/// On a full disk no dictionary is made, and threads that make a trial in passing receive no error.
+/// Once the disk has space, a dictionary is made.
 #[test]
 fn an_error_of_a_trial_is_told_and_not_passed_on() {
     let db = database();
@@ -495,7 +495,7 @@ fn the_next_dictionary_is_tried_when_the_tree_has_grown_and_must_be_better() {
     let db = database();
     add_all(&db, TREE, same);
     assert!(db.pool.trial(TREE).run().unwrap());
-    assert!(!db.pool.trial(TREE).run().unwrap(), "the same pages give no better one");
+    assert!(!db.pool.trial(TREE).run().unwrap(), "the same pages give no better dictionary");
     for number in 0..4 * PAGES {
         let other = text(number, 400).iter().map(|byte| byte ^ 0x55).collect::<Vec<_>>();
         add(&db, TREE, &other);

@@ -70,7 +70,7 @@ fn points_are_found_wherever_their_leaves_are() {
         assert!(status["pool_looks"] > 100, "{keys:?}: {}", status["pool_looks"]);
         assert!(status["pool_image_hits"] > 100, "{keys:?}: {}", status["pool_image_hits"]);
         let reads = status["pool_reads"] + status["pool_image_hits"];
-        assert!(reads > status["pool_looks"], "a page that is read again gets a frame");
+        assert!(reads > status["pool_looks"], "a page that is read again receives a frame");
     }
 }
 

@@ -401,8 +401,8 @@ fn b6_images_that_something_waits_for_are_moved_out_of_segments() {
     assert!(bug.reached_count() > 0 && others > segments + 3, "{segments}, {others} segments");
 }
 
-/// Returns whether the key of a change file is known when an epoch lists the file, although the
-/// keys of all change files were requested while the checkpoint wrote the file.
+/// The keys of all change files are requested while a checkpoint writes a change file. Returns
+/// whether the key of this file is still known when an epoch lists the file.
 fn knows_the_key_of_a_change_file() -> bool {
     let (db, mut fixture) = larger_than_memory(scattered);
     db.disk.create_dir("chg").unwrap();

@@ -209,7 +209,7 @@ fn trees_of_a_load_that_is_dropped_under_an_older_snapshot_are_freed() {
             true => drop(db.truncate_table("t").unwrap()),
             false => db.drop_table("t").unwrap(),
         }
-        // The rows are removed at once, because no reader can find them any more.
+        // The rows are removed at once, because no reader can find them after the drop.
         drop((txn, table));
         while db.run_background().unwrap() {}
         assert_eq!(status(&db, "dropped_trees"), 0, "truncates: {truncates}, with the snapshot");

@@ -339,7 +339,10 @@ impl Both {
         let victims = victims.filter(|of| self.oracle.queue.iter().any(|(other, _)| other == of));
         let victims = victims.collect::<Vec<_>>();
         for victim in &victims {
-            assert!(self.oracle.is_in_cycle(*victim), "{victim} was in a cycle, {owner} has closed one");
+            assert!(
+                self.oracle.is_in_cycle(*victim),
+                "victim {victim} is in a cycle after a request of {owner}"
+            );
         }
         self.oracle.queue.retain(|(other, _)| !victims.contains(other));
         self.oracle.advance();
