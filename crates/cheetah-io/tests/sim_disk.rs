@@ -61,7 +61,6 @@ fn the_length_is_an_outcome_of_its_own() {
     assert!(lengths.contains(&2048) && lengths.contains(&4096) && lengths.contains(&3072), "{lengths:?}");
     // The units are four sectors and the length. Without the sectors, the length leaves zeros.
     // Without the length, the sectors leave nothing.
-    // leave nothing.
     assert_eq!(disk.crash_units(), 5);
     let length_alone = after(&disk, CrashPolicy::Subset(0b10000), 0).unwrap();
     assert_eq!((length_alone.len(), length_alone[3000]), (4096, 0));

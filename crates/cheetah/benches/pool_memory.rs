@@ -1,8 +1,8 @@
 //! Measures the memory of a process that works on more pages than fit: `cargo bench --bench
 //! pool_memory -- POOL_MIB DATA_MIB THREADS SECONDS [MIXED]`. With MIXED 1, every 16th page is
 //! large.
+//!
 //! The bench prints anonymous memory and the budget, and the rates of reading and writing.
-//! Prints anonymous memory and the budget, and the rates of reading and writing.
 
 use cheetah::testing::base::{Config, Health, PageId, TreeId};
 use cheetah::testing::durable::Durable;

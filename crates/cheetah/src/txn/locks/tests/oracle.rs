@@ -321,7 +321,7 @@ impl Both {
             }
             (Err(Error::Deadlock), false) => {
                 self.oracle.queue.push((owner, want));
-                assert!(self.oracle.is_in_cycle(owner), "{owner} is in a cycle by {want:?}");
+                assert!(self.oracle.is_in_cycle(owner), "{owner} is in a cycle after {want:?}");
                 self.note_victims(owner);
                 self.oracle.queue.retain(|(other, _)| *other != owner);
                 self.oracle.advance();
