@@ -40,8 +40,8 @@ struct Group {
 }
 
 type Groups = BTreeMap<(TreeId, bool), Group>;
-/// Contents of dictionaries by tree and page. The newest one of a tree usually has the highest page
-/// number.
+/// Contents of dictionaries by tree and page. The newest dictionary of a tree usually has the
+/// highest page number.
 type Dictionaries = BTreeMap<(TreeId, PageId), Vec<u8>>;
 
 fn main() -> Result<()> {

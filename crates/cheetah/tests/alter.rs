@@ -25,7 +25,7 @@ fn index(name: &str, from: usize) -> AlteredIndex {
     AlteredIndex { name: name.into(), from: IndexFrom::Kept(from) }
 }
 
-/// Sets the table's mark and its indexes. The list of indexes includes the clustered one.
+/// Sets the table's mark and its indexes. The list of indexes includes the clustered index.
 fn alter(db: &Db, name: &str, indexes: &[(&str, usize)], mark: u8) -> Result<()> {
     let table = db.table(name)?;
     let indexes = indexes.iter().map(|&(name, from)| index(name, from)).collect();
@@ -142,7 +142,7 @@ fn judge(image: &SimDisk, acknowledged: u64) -> std::result::Result<(), String> 
     if contents(&db, &u)?.len() as u64 != ROWS {
         return Err("wrong rows in the other table".into());
     }
-    // Existing tables are usable, and no trees or pages of dropped ones remain.
+    // Existing tables are usable, and no trees or pages of dropped tables remain.
     let mut txn = db.begin();
     put(&mut txn, &t, 300, None, Some(&row(300))).map_err(|error| error.to_string())?;
     txn.commit().map_err(|error| error.to_string())?;

@@ -192,7 +192,7 @@ fn a_lock_makes_others_wait_and_a_cycle_is_a_deadlock() {
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| {
             // While the other transaction's short request is queued, this request closes a cycle
-            // and is refused. Repeat it until it is granted.
+            // and is refused. Repeat the request until it is granted.
             while let Err(error) = first.lock_table(&b, LockMode::Exclusive) {
                 assert!(matches!(error, Error::Deadlock), "{error}");
             }

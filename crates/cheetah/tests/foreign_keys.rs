@@ -1,5 +1,5 @@
-//! Foreign keys. They survive power cuts and follow renamed tables and columns. Invalid ones are
-//! refused. No transaction commits a child without a parent
+//! Foreign keys. They survive power cuts and follow renamed tables and columns. Invalid foreign
+//! keys are refused. No transaction commits a child without a parent
 //! (docs/developers/decisions/0046-foreign-keys.md).
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]

@@ -193,7 +193,8 @@ fn catalog_rows_of_version_3_are_read_and_written() {
     assert!(TableDef::decode(&row).unwrap().older_formats.is_empty());
 }
 
-/// The log record of a rename that changes constraints, which only catalog rows of version 4 have.
+/// The log record of a rename that changes constraints. Only catalog rows of version 4 have
+/// constraints.
 #[test]
 fn a_rename_with_constraints_is_logged_as_when_it_came() {
     let path = folder(NOW).with_file_name("renames.txt");

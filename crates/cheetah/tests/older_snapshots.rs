@@ -84,7 +84,7 @@ fn m2_a_table_that_has_got_its_name_later_is_refused_under_it() {
     let db = open(&SimDisk::new()).unwrap();
     create(&db, "t", 1..10);
     let copy = create(&db, "copy", 0..0);
-    // The snapshot is newer than the copy, but older than its rows.
+    // The snapshot is newer than the copy, but older than the copy's rows.
     let mut old = snapshot(&db);
     put_rows(&db, &copy, 1..10);
     let swap = || {

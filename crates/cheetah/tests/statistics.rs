@@ -27,7 +27,7 @@ const NAME_BYTES: usize = 7;
 /// The number of different names of [`row`]s.
 const NAMES: u64 = 10;
 
-/// A row whose name is one of ten.
+/// A row whose name is one of ten names.
 fn row(key: u64) -> Row {
     Row { name: format!("name0{}", key % NAMES).into_bytes(), ..Row::new(key, 5) }
 }
@@ -625,7 +625,8 @@ fn workload(disk: &SimDisk) {
     disk.acknowledge(3);
 }
 
-/// After a power cut the statistics are older or missing, and new ones are collected automatically.
+/// After a power cut the statistics are older or missing, and new statistics are collected
+/// automatically.
 fn judge(image: &SimDisk, acknowledged: u64) -> Result<(), String> {
     let on = Fixture::open(image);
     for name in on.db.table_names().iter().filter(|name| !name.starts_with('#')) {

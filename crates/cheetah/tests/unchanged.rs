@@ -107,8 +107,8 @@ fn a_prepared_transaction_that_changed_nothing_keeps_its_locks_to_its_end() {
     other.commit().unwrap();
 }
 
-/// Rolled-back changes are in the log, but no commit waits until they are durable. Purge skips
-/// them, and a startup finds the rows unchanged.
+/// Rolled-back changes are in the log, but no commit waits until these changes are durable. Purge
+/// skips them, and a startup finds the rows unchanged.
 fn take_back() {
     let disk = SimDisk::new();
     let (db, table) = start(&disk);

@@ -32,7 +32,7 @@ pub(crate) fn number(options: &BTreeMap<String, String>, name: &str, default: u6
     options.get(name).map_or(default, |value| value.parse().expect("a number"))
 }
 
-/// Creates an empty directory. Removes an existing one first.
+/// Creates an empty directory. First removes an existing directory.
 pub(crate) fn empty(directory: &Path) -> Result<()> {
     let _ = std::fs::remove_dir_all(directory);
     std::fs::create_dir_all(directory).map_err(|e| Error::io("create", "the directory", e))

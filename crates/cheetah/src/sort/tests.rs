@@ -26,7 +26,7 @@ fn files(disk: &SimDisk) -> Arc<TempFiles> {
     TempFiles::open(Arc::new(durable), keys, |_| Ok(())).unwrap()
 }
 
-/// Files of an encrypted database; space for them is refused while `is_full`.
+/// Temporary files of an encrypted database. The disk refuses space for them while `is_full`.
 fn closed_files(disk: &SimDisk, is_full: Arc<AtomicBool>) -> Arc<TempFiles> {
     let durable = Durable::new(Arc::new(disk.clone()), Arc::new(Health::default()));
     let keys = Keys::none(Arc::new(SimClock::default()), [0; 16]);

@@ -1,7 +1,6 @@
 //! Snapshots of the database. Each contains the data that was committed when the snapshot was
-//! pinned. Later events in the database, before and after the snapshot is written, do not change
-//! it. Changes of a snapshot do not affect the database (Z1 to Z10 of
-//! docs/developers/durability.md).
+//! pinned. Later changes of the database do not affect the snapshot, before or after it is written.
+//! Changes of a snapshot do not affect the database (Z1 to Z10 of docs/developers/durability.md).
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
@@ -45,7 +44,7 @@ fn write(snapshot: &Snapshot, path: &str) -> cheetah::testing::base::Result<Writ
     snapshot.write_to(Path::new(path), Path::new(""), pace, &is_own, &[])
 }
 
-/// Opens the snapshot in `path` on a copy of the disk, and compares it with a version.
+/// Opens the snapshot in `path` on a copy of the disk, and compares the snapshot with a version.
 fn compare(disk: &SimDisk, path: &str, version: &Version, early: bool) -> Result<(), String> {
     let expected = [version.without(is_withdrawn)];
     workload::verify(&disk.snapshot().at(path), &expected, 0, early).map(drop)
@@ -399,7 +398,7 @@ fn status(db: &Db, name: &str) -> u64 {
 }
 
 /// Returns the number of the database's files before and after the release of a pin that held some
-/// of them.
+/// of these files.
 fn held_and_released(bug: Option<&'static str>) -> (usize, usize) {
     let disk = SimDisk::new();
     let (db, mut rows) = large(&disk);

@@ -23,7 +23,7 @@ const LOCK_WAIT_NS: u64 = 2_000_000_000;
 /// The number of rows read from a leaf at once.
 const ROWS_AT_ONCE: usize = 8;
 /// The index by group and number, whose entries move with every change of a row. The next index is
-/// the unique one, by the last value.
+/// the unique index by the last value.
 const BY_NUMBER: usize = 1;
 /// The index by group alone, whose entries never move.
 const BY_GROUP: usize = 3;
@@ -222,7 +222,7 @@ impl Client {
         Ok(())
     }
 
-    /// Continues a read. Returns its findings once it is complete.
+    /// Continues a read. Returns its findings once the read is complete.
     fn read(&mut self, run: &Run, reading: &Reading) -> Result<Option<What>> {
         let mut scan = match self.scan.take() {
             Some(scan) => scan,

@@ -1,8 +1,8 @@
 //! Plans of random transactions, like those that tests/isolation/plans.py makes for the server. A
-//! plan does not depend on what its reads find.
+//! plan does not depend on the results of its reads.
 //!
 //! Keys are in groups of three. Two groups are in use at a time. After every 40 transactions a new
-//! group replaces one of them, so that rows are inserted all the time and lists stay short.
+//! group replaces one of the two, so that rows are inserted all the time and lists remain short.
 
 use crate::Choice;
 use cheetah::testing::db::{Isolation, LockMode};

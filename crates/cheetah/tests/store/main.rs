@@ -2,7 +2,7 @@
 //! model.
 //!
 //! The rule: after any event, a startup opens an attempted epoch, or reports an error. The epoch is
-//! not older than the last acknowledged one. The startup finds exactly the pages and the state of
+//! not older than the last acknowledged epoch. The startup finds exactly the pages and the state of
 //! this epoch, and every page is readable.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -239,7 +239,8 @@ impl steps::Model for Model {
     }
 }
 
-/// Loads rows into an empty table that other sessions see. The loaded table replaces it.
+/// Loads rows into an empty table that other sessions see. The loaded table replaces the empty
+/// table.
 pub fn load(db: &Db, table: &Arc<Table>) {
     let taken = reach::count("a load takes its place");
     let mut txn = db.begin();

@@ -134,7 +134,8 @@ pub fn delete(txn: &mut Transaction, table: &Arc<Table>, key: u64, old: &Row) ->
     txn.delete(table, &key.to_be_bytes(), &entries)
 }
 
-/// Changes a row. If the key changes, changes all its entries, otherwise the entries that differ.
+/// Changes a row and its entries: all entries if the key changes, otherwise the entries that
+/// differ.
 pub fn update(
     txn: &mut Transaction,
     table: &Arc<Table>,

@@ -20,7 +20,7 @@ pub fn with_words(name: &str, indexes: &[&str]) -> TableSpec {
     TableSpec { fulltext: indexes.iter().map(index).collect(), ..spec(name) }
 }
 
-/// The words of a text that has spaces between them.
+/// Returns the words of a text. Spaces separate the words.
 pub fn list_of(text: &[u8]) -> WordList {
     let mut list = WordList::default();
     for (ordinal, word) in text.split(|byte| *byte == b' ').filter(|word| !word.is_empty()).enumerate() {

@@ -88,7 +88,7 @@ impl World {
         Self { disk, db, table }
     }
 
-    /// Opens the disk as it is after a power cut.
+    /// Cuts power, and opens the resulting disk.
     fn crash(&self) -> Self {
         let disk = self.disk.crash(CrashPolicy::SyncedOnly, 1);
         let db = Db::open(env(&disk), config()).unwrap();
@@ -141,7 +141,8 @@ impl World {
         while self.db.run_background().unwrap() {}
     }
 
-    /// The number of records in the clustered tree and in the index, including delete-marked ones.
+    /// The number of records in the clustered tree and in the index, including delete-marked
+    /// records.
     fn records(&self) -> [usize; 2] {
         [0, 1].map(|index_no| {
             let mut count = 0;
@@ -228,7 +229,7 @@ fn a_queue_leaves_nothing_in_the_trees_though_a_snapshot_is_old() {
 }
 
 /// Inserts rows, takes a snapshot, inserts more rows, and deletes all of them. Returns the old
-/// snapshot and the one in the middle.
+/// snapshot and the middle snapshot.
 fn keep_for_the_middle() -> (World, Transaction, Transaction) {
     let world = World::new();
     let old = world.snapshot();
@@ -285,8 +286,9 @@ fn an_indexed_column_that_changes_leaves_the_entries_that_somebody_sees() {
     world.end(vec![old], &with(first_rows(), [(0, KEY + 300)]));
 }
 
-/// Inserts, deletes and reinserts a row, which a snapshot sees, and deletes it again, before the
-/// first garbage collection. Returns the rows that the snapshot sees.
+/// Inserts, deletes and reinserts a row, and takes a snapshot that sees the row. Then deletes the
+/// row again. The first garbage collection runs after these changes. Returns the rows that the
+/// snapshot sees.
 fn look_after_a_later_writer() -> Rows {
     let world = World::new();
     let old = world.snapshot();
@@ -508,7 +510,7 @@ fn insert_where_a_row_has_been() -> Result<()> {
     watches.take_snapshot().unwrap();
     world.come_and_go(KEY + 1, 1);
     world.rest();
-    // Records of transactions that ended before the snapshot need not be kept for it.
+    // Records of transactions that ended before the snapshot need not be kept for the snapshot.
     assert!(world.records()[0] <= ROWS as usize + 1);
     world.insert(&mut watches, KEY + 1, 2)
 }

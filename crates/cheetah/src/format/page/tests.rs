@@ -1,5 +1,5 @@
-//! Compares pages with a `BTreeMap`; splits and merges with keys and records of every size up to
-//! the limits.
+//! Compares pages with a `BTreeMap`. Splits and merges pages with keys and records of every size up
+//! to the limits.
 
 use super::*;
 use crate::base::{PageId, TreeId, TxnId, UndoPtr};
@@ -53,8 +53,8 @@ fn check(page: &[u8], model: &Model) {
 
 type FullPage = (PageBuf, Model, (Vec<u8>, Owned));
 
-/// A page of `size` bytes, filled until the next random record does not fit, and that record.
-/// `None` when the fences allow too few keys to fill it.
+/// Returns a page of `size` bytes, filled until the next random record does not fit, and this
+/// record. `None` when the fences allow too few keys to fill the page.
 fn full_page(rng: &mut Rng, size: usize, key_max: usize, fences: bool) -> Option<FullPage> {
     let mut page = PageBuf::new(size);
     let mut ends = [key(rng, key_max), key(rng, key_max)];

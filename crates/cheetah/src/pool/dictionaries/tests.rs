@@ -39,7 +39,7 @@ fn database() -> Database {
     db
 }
 
-/// Sentences of a few words. All pages have the same words, but one page seldom repeats a word.
+/// Sentences of sixty words, which are the same on all pages. One page seldom repeats a word.
 fn text(number: u64, bytes: usize) -> Vec<u8> {
     let mut rng = Rng::new(number);
     let mut text = Vec::new();
@@ -197,8 +197,8 @@ fn readers_make_nothing_that_only_writers_need() {
     assert!(trees.iter().all(|(_, pids)| names_dictionary(&db, pids[1])));
 }
 
-/// Pages of more trees are written than memory has room for dictionaries. Each step of background
-/// work replaces one dictionary, and reports it.
+/// Pages of four trees are written, and memory lacks room for four dictionaries. Each step of
+/// background work replaces one dictionary, and reports it.
 #[test]
 fn dictionaries_that_push_each_other_out_do_so_one_at_a_time() {
     let (db, trees) = four_trees(&Config::tiny());

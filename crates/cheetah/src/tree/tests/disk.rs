@@ -113,7 +113,7 @@ fn a_power_cut_brings_back_the_tree_of_the_last_checkpoint() {
     ]);
 }
 
-/// Makes one change, whose reads may fail. Changes the model only if it succeeds.
+/// Makes one change, whose reads may fail. Changes the model only if the change succeeds.
 fn try_step(fixture: &mut Fixture, keys: Keys, rng: &mut Rng) -> Result<()> {
     let (tree, path) = (fixture.tree.clone(), &mut fixture.path);
     let grows = rng.below(2) == 0;

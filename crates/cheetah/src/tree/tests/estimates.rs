@@ -1,5 +1,5 @@
-//! Tests range estimates. If the pages are in memory, the error is at most a tenth at any width. If
-//! they are not, it is a little larger. Estimates read no page but the root.
+//! Tests range estimates. If the pages are in memory, the error is at most a tenth at any width.
+//! Otherwise the error is a little larger. Estimates read no page but the root.
 
 use super::fixture::Fixture;
 use crate::base::Config;

@@ -339,7 +339,7 @@ fn changes_refused_inside() -> u64 {
     let before = status(&db, "pool_buffered_refused");
     let mut pairs = 0;
     for number in 0..400 {
-        // Two new keys right after an existing one.
+        // Two new keys right after an existing key.
         let keys = [1, 2].map(|last| [&scattered(number)[..], &[last]].concat());
         let mut paths = [Path::default(), Path::default()];
         let mut writers = keys.iter().zip(&mut paths);

@@ -98,8 +98,8 @@ fn an_outcome_that_could_not_be_published_is_none() {
     assert_eq!((versions.published(), versions.state(txn)), (0, State::Active));
 }
 
-/// M1: returns the stamp of a commit whose counts are not yet published, and the stamp of a
-/// snapshot opened during it.
+/// M1: returns the stamp of a commit whose counts are not published yet, and the stamp of a
+/// snapshot that is opened during the commit.
 fn m1() -> (u64, u64) {
     let versions = fresh();
     let reader = versions.reader();
@@ -335,7 +335,7 @@ fn old_snapshots(readers_count: u64) -> Result<usize, String> {
     for (stamp, reader) in &readers {
         for (txn, outcome, end) in ends.iter().filter(|_| rng.below(50) == 0) {
             let decided = end <= stamp;
-            // A snapshot finds no records that were rolled back before it was opened.
+            // A snapshot finds no records that were rolled back before the snapshot was opened.
             let sees = decided && *outcome == Committed;
             let is_right = reader.is_decided(*txn, None) == decided
                 && (reader.sees(*txn, None) == sees || decided && *outcome == Aborted);
@@ -476,7 +476,7 @@ fn look(versions: &Versions, oracle: &Oracle, seed: u64) {
         assert_eq!(ended.len() as u64, stamp, "M1");
         for txn in txns.iter().chain(&txns) {
             let end = ended.iter().rev().find(|end| end.0 == *txn).map(|end| end.1);
-            // A snapshot finds no records that were rolled back before it was opened.
+            // A snapshot finds no records that were rolled back before the snapshot was opened.
             if end != Some(Aborted) {
                 assert_eq!(reader.sees(*txn, None), end == Some(Committed), "{txn} at {stamp}");
             }

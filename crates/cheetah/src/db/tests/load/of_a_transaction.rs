@@ -57,7 +57,8 @@ fn a_load_of_a_transaction_is_seen_from_its_commit_on() {
             assert_eq!(old.count(&newest).unwrap(), Some(0));
             oldest.commit().unwrap();
             // The older transaction inserts a row beside loaded rows that its snapshot does not
-            // see. Its reads are refused: they would mix its own row with an old state.
+            // see. Reads of this transaction are then refused: they would mix its own row with an
+            // old state.
             with_row(u64::MAX / 2, &Row::new(1 << 40, 5), |row| old.insert(&table, row)).unwrap();
             for handle in [&table, &newest] {
                 let counted = old.count(handle);
@@ -178,8 +179,8 @@ fn numbers_taken_from_a_table_that_has_moved_are_not_given_again() {
     let mut txn = db.begin();
     load_rows(&mut txn, &table, &rows(900, ascending)).unwrap();
     txn.commit().unwrap();
-    // Simulates counters that the load has not carried over, although others just took numbers from
-    // them.
+    // Simulates counters that the load has not carried over, although other transactions just took
+    // numbers from them.
     let newest = db.table("t").unwrap();
     newest.set_auto_increment(1);
     let stale = u64::from_be_bytes(table.next_hidden_key());
@@ -244,7 +245,7 @@ fn a_load_that_has_not_ended_well_is_not_committed() {
             }
             assert!(is_empty(&db) && db.table_names() == ["t"]);
             drop(to);
-            // The table is no longer untouched, so the next load needs a new one.
+            // The table is no longer untouched, so the next load needs a new table.
             table = db.truncate_table("t").unwrap();
         }
     }
@@ -297,7 +298,7 @@ fn marking(table: &Arc<Table>, more: &[AlteredIndex]) -> Alteration {
     }
 }
 
-/// Builds an index on the numbers, and adds it to the table.
+/// Builds an index on the numbers, and adds the index to the table.
 fn add_index(db: &Db, txn: &mut Transaction, table: &Arc<Table>, meanwhile: impl FnOnce()) -> Result<()> {
     let of_row = &mut |_: &[u8], stored: &[u8], entries: &mut BuiltEntries| {
         entries.add(1, &stored[..8], b"", true);
