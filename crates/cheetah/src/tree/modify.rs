@@ -4,8 +4,8 @@
 //!   I1  The leaf is checked again under its exclusive latch: it may have been split, merged or
 //!       freed since `prepare`. Then a new descent inside the mini-transaction corrects the path.
 //!   I2  A change that finds no room splits first (see [`super::split`]). It fails only with
-//!       `Limit`, an error of reading or of disk space, or because pages are corrupt. Then no
-//!       record has changed.
+//!       `Limit`, an error of reading or of disk space, or an error about corrupt pages. After an
+//!       error no record has changed.
 //!   I3  With a reservation for its key, a change becomes pending for a cold leaf (see
 //!       [`super::ticket`]).
 //! Locks     One leaf latch at a time, unless the tree's structure mutex is held.

@@ -170,7 +170,7 @@ fn a_device_that_does_not_read_gives_the_checkpoint_up_and_nothing_else() {
     after_power_cut(db, fixture, model).1.check();
 }
 
-/// Drops the tree while a checkpoint writes it. Returns it as it is after a power cut.
+/// Drops the tree while a checkpoint writes it. Returns its state after a power cut.
 fn drop_during_a_checkpoint() -> Fixture {
     let (db, fixture) = with_waiting_entries();
     let model = fixture.model.clone();
@@ -200,7 +200,7 @@ fn b7_a_page_freed_although_a_checkpoint_needs_its_entries_is_found() {
 fn b9_a_damaged_leaf_holds_up_no_checkpoint_and_never_seems_whole() {
     let (db, fixture) = with_waiting_entries();
     let committed = fixture.model.clone();
-    // Each read returns damaged bytes, so each page with pending changes seems damaged.
+    // Each read returns damaged bytes, so each page with pending changes appears damaged.
     db.disk.inject(Fault::on(Op::Read).forever().effect(Effect::FlipRead(70, 3)));
     db.checkpoint().unwrap();
     db.disk.clear_faults();
@@ -223,11 +223,11 @@ fn b9_a_damaged_leaf_holds_up_no_checkpoint_and_never_seems_whole() {
     assert!(damaged > 100 && right > 100, "{damaged}, {right}");
 }
 
-/// Makes changes pending faster than the cleaner folds them. Returns the most memory that they
-/// used, in percent of their limit. Checks that all memory of pages stays within its share.
+/// Makes changes pending faster than the cleaner folds them. Returns the maximum memory that the
+/// changes used, in percent of their limit. Checks that all memory of pages stays within its share.
 fn most_that_waits() -> usize {
     let limit = 2 << 20;
-    // With this log size the number of pages with pending changes is no limit.
+    // With this log size the number of pages with pending changes is not limited.
     let config = Config { buffer_pool_bytes: limit as u64, log_bytes_max: 64 << 20, ..Config::tiny() };
     let db = Database::new(&config);
     let mut fixture = Fixture::empty(db.leaves.clone());
@@ -265,7 +265,7 @@ fn entries_that_wait_keep_to_their_share_of_memory() {
     assert!(bug.reached_count() > 0);
 }
 
-/// Removes all records without a lookup, as redo does, a few of each leaf at a time. Returns the
+/// Removes all records without a lookup, as redo does, a few from each leaf at a time. Returns the
 /// number of pages before and after.
 fn pages_when_all_has_gone() -> [u64; 2] {
     let (db, mut fixture) = larger_than_memory(scattered);
@@ -301,7 +301,7 @@ fn leaves_that_become_empty_out_of_memory_are_merged() {
 }
 
 /// Makes changes to a few pages until one of them becomes pending while its page is being folded,
-/// or, with a bug, until the bug was reached.
+/// or until the planted bug was reached.
 fn change_what_is_folded(bug: Option<&'static str>, reached_count: &AtomicU64, seed: u64) {
     let config = Config { buffer_pool_bytes: 256 << 10, log_bytes_max: 32 << 10, ..Config::tiny() };
     let db = Database::new(&Config { log_file_bytes: 8 << 10, ..config });

@@ -1,5 +1,4 @@
-//! Tests of a tree larger than its pool, with checkpoints between and during changes, and power
-//! cuts.
+//! Tests of a tree larger than its pool: checkpoints before and during changes, and power cuts.
 
 use super::fixture::{assert_reached, Fixture, Keys, Model};
 use crate::base::{Config, Result};
@@ -73,7 +72,7 @@ pub(super) fn run(keys: Keys, seed: u64) {
     }
 }
 
-/// Only leaves that ascending keys have filled do not change again, so only they are written early.
+/// Only leaves that ascending keys have filled stay unchanged, so only these are written early.
 #[test]
 fn leaves_that_are_left_full_are_written_early_where_a_checkpoint_is_to_come() {
     let written = |early: bool, key_of: fn(u64) -> u64| {

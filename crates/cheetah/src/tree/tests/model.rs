@@ -90,7 +90,7 @@ fn looking_into_images_of_pages_in_memory_is_found() {
 }
 
 /// The average share of a page that is in use. It stays below 1: a rightmost page cannot omit a
-/// common prefix, and gains room when it gets its upper fence.
+/// common prefix, and gains room when it receives its upper fence.
 fn fill(fixture: &Fixture) -> f64 {
     let report = fixture.tree.check(&mut |_, _| {}).unwrap();
     report.used_bytes as f64 / report.page_bytes as f64

@@ -31,7 +31,7 @@ fn ticket(fixture: &Fixture, key: &[u8]) -> Option<(Path, PageId)> {
     })
 }
 
-/// The first of several keys whose leaf is cold, with its ticket.
+/// The first key whose leaf is cold, of several keys that are tried, with its ticket.
 fn any_ticket(fixture: &Fixture) -> (Vec<u8>, Path, PageId) {
     (0..400)
         .map(|number| behind(number, 1))
@@ -80,7 +80,8 @@ fn b20_who_wants_the_frame_of_a_reserved_leaf_waits_until_its_change_is_pending(
     assert!(refused_beside_a_reader(Some("leaves: give a reserved leaf a frame")) > 0);
 }
 
-/// Returns whether a thread that waits for a reserved leaf gets it after the reservation ends.
+/// Returns whether a thread that waits for a reserved leaf receives the leaf after the reservation
+/// ends.
 fn goes_on_after_a_reservation() -> bool {
     let (db, fixture) = larger_than_memory(scattered);
     let (key, mut path, pid) = any_ticket(&fixture);
@@ -137,7 +138,7 @@ fn b20_a_leaf_that_somebody_waits_for_is_reserved_for_nobody_else() {
     assert!(is_reserved_though_wanted() && bug.reached_count() > 0);
 }
 
-/// The number of leaves with room for one of two records that get reservations for both.
+/// The number of leaves that have room for only one of two records but grant reservations for both.
 fn leaves_with_too_many_places() -> usize {
     const PAYLOAD: [u8; 90] = [8; 90];
     let (db, fixture) = larger_than_memory(scattered);
@@ -186,7 +187,7 @@ fn is_folded_while_reserved() -> bool {
     fixture.tree.put(&mtr, &mut path, &other_key, RECORD).unwrap();
     drop(mtr);
     fixture.model.insert(other_key, RECORD.payload.to_vec());
-    assert!(db.fold(pid), "the leaf is not reserved any more");
+    assert!(db.fold(pid), "the leaf is no longer reserved");
     fixture.check();
     is_folded
 }

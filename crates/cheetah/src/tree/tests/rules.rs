@@ -1,8 +1,8 @@
 //! Planted bugs that break design rules of trees.
 //!
-//! C7: a thread that waits for the gate with a latch held would deadlock: it waits for the epoch
-//! switch, which waits for a mini-transaction, which may wait for that latch. H9: the catalog
-//! stores the root when the tree is created, so the root must not change.
+//! C7: a thread that waits for the gate with a latch held would deadlock. It waits for the epoch
+//! switch, the switch waits for a mini-transaction, and the mini-transaction may wait for that
+//! latch. H9: the catalog stores the root when the tree is created, so the root must not change.
 
 use super::fixture::Fixture;
 use crate::base::planted;

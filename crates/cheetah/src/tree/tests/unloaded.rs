@@ -1,5 +1,5 @@
-//! Tests, including planted bugs, of work with leaves that stay out of memory: its costs in reads,
-//! memory and disk.
+//! Tests, including planted bugs, of work on cold leaves and its costs: reads, memory and disk
+//! space.
 
 use super::buffered::{after_power_cut, is_wrong_on_disk, waiting_pages, with_waiting_entries};
 use super::fixture::{enter, Fixture};
@@ -113,7 +113,7 @@ fn image_bytes_after_folds() -> usize {
     let (db, _fixture) = with_waiting_entries();
     db.checkpoint().unwrap();
     assert_eq!(waiting_pages(&db), 0);
-    assert!(db.leaves.folds().count() > 0, "folds are timed");
+    assert!(db.leaves.folds().count() > 0, "folds are measured");
     db.pool.memory().used(MemoryUse::Images)
 }
 
@@ -133,7 +133,7 @@ pub(super) fn scattered(number: u64) -> [u8; 8] {
 pub(super) fn larger_than_memory(key_of: impl Fn(u64) -> [u8; 8]) -> (Database, Fixture) {
     let db = Database::new(&Config { buffer_pool_bytes: 512 << 10, ..Config::tiny() });
     let mut fixture = Fixture::empty(db.leaves.clone());
-    // Random bytes, which do not compress: images are about as long as their pages.
+    // Random bytes do not compress, so images are about as long as their pages.
     (0..MANY_KEYS).for_each(|number| fixture.insert(&key_of(number), &Rng::new(number).bytes(20)));
     fixture.path.release();
     db.checkpoint().unwrap();
@@ -162,8 +162,8 @@ fn what_waits_for_a_page_takes_little_more_than_a_cell() {
 }
 
 /// Makes 200 changes all over a tree of full leaves. Half of them keep the length of a record or
-/// remove it, and the other half need space that the leaves lack. Returns the number of changes of
-/// each half that become pending.
+/// remove it, and the other half need space that the leaves lack. Returns, for each half, the
+/// number of changes that become pending.
 fn waiting_for_full_leaves() -> [u64; 2] {
     // Ascending keys leave full leaves if their common prefix is short.
     let key_of = |number: u64| (number * (u64::MAX / MANY_KEYS)).to_be_bytes();
@@ -192,8 +192,8 @@ fn b3_what_needs_no_room_waits_for_full_leaves() {
     assert!(same < 10 && bug.reached_count() > 0, "{same}");
 }
 
-/// Makes an entry after the cursor pending for a leaf that the cursor has copied without a frame.
-/// Returns the number of times that the cursor misses the entry, and the number of tries.
+/// Makes an entry pending after the cursor's position, in a leaf that the cursor copied without a
+/// frame. Returns the number of times that the cursor misses the entry, and the number of tries.
 fn entries_that_a_cursor_misses() -> (u64, u64) {
     let (db, mut fixture) = larger_than_memory(scattered);
     let counts = || (status(&db, "pool_looks"), status(&db, "pool_buffered_entries"));
@@ -329,8 +329,9 @@ fn b3_a_leaf_that_has_left_memory_is_not_read_for_each_change() {
     assert!(bug.reached_count() > 0 && others > 300 && reads < others / 3, "{reads}, {others} reads");
 }
 
-/// Two writers get tickets for one leaf, which has room for only one record. Returns the number of
-/// changes that are refused too late: inside the mini-transaction, so that the leaf is read there.
+/// Two writers take tickets for one leaf that has room for only one record. Returns the number of
+/// changes that are refused too late, that is inside the mini-transaction, where the leaf is then
+/// read.
 fn changes_refused_inside() -> u64 {
     const PAYLOAD: [u8; 90] = [8; 90];
     let (db, mut fixture) = larger_than_memory(scattered);
@@ -400,8 +401,8 @@ fn b6_images_that_something_waits_for_are_moved_out_of_segments() {
     assert!(bug.reached_count() > 0 && others > segments + 3, "{segments}, {others} segments");
 }
 
-/// Returns whether the key of a change file is known once its epoch lists the file, even if the
-/// keys of all change files were requested while the checkpoint was writing it.
+/// Returns whether the key of a change file is known once its epoch lists the file. The keys of all
+/// change files are requested while the checkpoint is still writing this file.
 fn knows_the_key_of_a_change_file() -> bool {
     let (db, mut fixture) = larger_than_memory(scattered);
     db.disk.create_dir("chg").unwrap();
