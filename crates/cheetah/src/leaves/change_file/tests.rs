@@ -91,8 +91,8 @@ fn reads_after(count: u64, damage: impl FnOnce(&SimDisk, &ListedFile)) -> bool {
 /// The number of records of a file that is longer than its parity.
 const MANY: u64 = 60_000;
 
-/// A file of records that cannot be compressed; the last record of a block is as long as the room
-/// of a page. Returns the length and the offset of its longest block.
+/// A file of records that cannot be compressed; the last record of a block is as long as the free
+/// bytes of a page. Returns the length and the offset of its longest block.
 fn of_long_blocks(disk: &SimDisk) -> (ListedFile, u64, u64) {
     let (durable, mut rng) = (on(disk), Rng::new(3));
     let mut writer = Writer::create(&durable, &no_keys(), Epoch(7)).unwrap();

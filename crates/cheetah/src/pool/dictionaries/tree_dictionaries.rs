@@ -97,8 +97,8 @@ impl Pool {
         Ok((Some(primer), is_crowded))
     }
 
-    /// Loads the newest primers of trees, as many as fit in memory. After startup they would
-    /// otherwise be missing when the first pages are written. If a primer cannot be read, the next
+    /// Loads the newest primers of trees until memory is full. Otherwise the primers would be
+    /// missing when the first pages after startup are written. If a primer cannot be read, the next
     /// writer requests it again.
     pub fn load_primers(&self) {
         let newest: HashMap<_, _> = self.trees.dictionaries().into_iter().collect();
@@ -117,8 +117,8 @@ impl Pool {
         self.trees.dictionaries()
     }
 
-    /// Registers the dictionaries that the epoch state lists, except freed ones: the dictionaries
-    /// of a tree that was being freed may already be freed.
+    /// Registers the dictionaries that the epoch state lists, except freed dictionaries. The
+    /// dictionaries of a tree that was being freed may already be freed.
     pub fn adopt_dictionaries(&self, listed: &[(TreeId, PageId)]) {
         for &(tree, page) in listed.iter().filter(|&&(tree, page)| self.owner(page) == Some(tree)) {
             let state = self.trees.get(tree);

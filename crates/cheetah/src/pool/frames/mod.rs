@@ -7,8 +7,8 @@
 //!       exclusive latch.
 //!   F3  The first change through a guard marks the page dirty in the mini-transaction's epoch and
 //!       increments its version.
-//!   F4  The pool evicts a frame only if nothing else refers to it. The frame of a freed page
-//!       exists as long as there are references to it, and cannot be changed.
+//!   F4  The pool evicts a frame only if no thread refers to it. The frame of a freed page exists
+//!       as long as threads refer to it, and cannot be changed.
 //!   F5  `dirty` changes only as described in the module `writing`.
 //!   F6  A thread never waits for a latch while it holds the lock of a page table entry. Otherwise
 //!       it could deadlock with a thread that holds the latch and waits for the entry.

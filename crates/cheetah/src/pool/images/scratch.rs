@@ -1,10 +1,10 @@
-//! Shared memory for encoding, decoding and moving images, so that hundreds of threads do not each
-//! need their own.
+//! Shared memory for encoding, decoding and moving images, so that hundreds of threads need no
+//! memory of their own.
 //!
 //! Workspaces are few and large: their number is limited, and a thread that finds none free waits.
 //! A thread with a workspace only computes, so the wait is short, and allowed inside
-//! mini-transactions and under latches. Buffers hold one image each. They are small but held during
-//! I/O, so no thread waits for a buffer.
+//! mini-transactions and under latches. Buffers hold one image each. Buffers are small but held
+//! during I/O, so no thread waits for one.
 
 use crate::format::image::{max_image_bytes, Workspace};
 use crate::memory::{MemoryBudget, MemoryUse};

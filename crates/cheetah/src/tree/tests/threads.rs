@@ -62,7 +62,7 @@ fn read(tree: &Arc<Tree>, seed: u64, fixed: &[[u8; 4]], stop: &AtomicBool) {
             last = Some(key);
             found = if forward { cursor.next().unwrap() } else { cursor.prev().unwrap() };
         }
-        assert_eq!(fixed_seen, fixed.len(), "a scan missed a record that existed during the whole scan");
+        assert_eq!(fixed_seen, fixed.len(), "a scan missed a record that always existed");
         for key in fixed {
             assert!(tree.get(key, |_| ()).unwrap().is_some());
         }

@@ -1,4 +1,5 @@
-//! Images that name another, a damaged, or no dictionary page as their dictionary.
+//! Tests of images that name a wrong page as their dictionary: another dictionary, a damaged one,
+//! or a page of another kind.
 
 use super::*;
 
@@ -50,7 +51,7 @@ fn nothing_more_is_written_with_a_damaged_dictionary() {
     checkpoint(&db);
     let page = dictionary_pages(&db)[0];
     let db = after_power_cut(db);
-    // Simulates damage: the page is not a dictionary.
+    // The image names a page that is not a dictionary, which simulates damage.
     plant(&db, page, pids[0]);
     for expected in [true, false] {
         let new = add(&db, TREE, &text(5, 400));
@@ -58,7 +59,7 @@ fn nothing_more_is_written_with_a_damaged_dictionary() {
         assert!(!names_dictionary(&db, new));
         assert_eq!(db.pool.dictionary_due().is_err(), expected);
     }
-    assert_eq!(db.pool.dictionaries().len(), 1, "it stays the tree's");
+    assert_eq!(db.pool.dictionaries().len(), 1, "the tree keeps it");
 }
 
 /// Writes an image of a page that names another page as its dictionary.
