@@ -28,7 +28,7 @@ struct Orphans;
 
 // Returns the engine's name of the table with this path ("./db/table" becomes "db/table").
 std::string table_name_of_path(const char *path);
-// Returns whether the engine's name is that of a temporary table.
+// Returns whether the engine's name is the name of a temporary table.
 bool is_temporary_name(const std::string &name);
 // Returns the size of a row's position: `ref_length` of the handler.
 uint position_bytes(const TableCodec &codec);

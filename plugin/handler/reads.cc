@@ -64,7 +64,7 @@ int ha_cheetah::move(bool forward) {
   return handler_error(code, ha_thd());
 }
 
-// Moves to the next row of the run, and requests another run if none is left. Rows can be read
+// Moves to the next row of the run, and requests another run after the last row. Rows can be read
 // ahead, because table scans of a snapshot only move forward and are not affected by concurrent
 // changes.
 int32_t ha_cheetah::next_rows() {
@@ -384,7 +384,7 @@ int ha_cheetah::read_range_first(const key_range *start, const key_range *end, b
   return error;
 }
 
-// Returns where the cursor ends in a search for entries that start with these parts of a key.
+// Returns the end of the cursor in a search for entries that start with these parts of a key.
 uint8_t ha_cheetah::end_of_same(key_part_map parts) const {
   key_part_map whole = make_prev_keypart_map(table->key_info[active_index].user_defined_key_parts);
   bool is_row = active_index == table->s->primary_key && (parts & whole) == whole;
@@ -401,7 +401,7 @@ CheetahSeekEnd ha_cheetah::end_of_range() {
 }
 
 // Begins or ends semi-consistent reads. UPDATE first reads the last committed version of locked
-// rows, and then requests the rows that match again.
+// rows, and then requests the matching rows a second time.
 void ha_cheetah::try_semi_consistent_read(bool yes) {
   tries_semi_consistent_ = yes && read_ == CHEETAH_READ_EXCLUSIVE && thd_tx_isolation(ha_thd()) <= ISO_READ_COMMITTED;
 }

@@ -376,7 +376,7 @@ fn a_tree_that_is_lent_gets_its_dictionary_from_others_until_it_is_rolled_back()
     let keeper = Arc::new(());
     let lent = LentTree::lend(pool, OTHER, keeper.clone());
     let others = pool.trial(OTHER).lock().lock();
-    assert_eq!(pool.trial(OTHER).try_if_lent().unwrap(), Some(false), "another thread makes a trial");
+    assert_eq!(pool.trial(OTHER).try_if_lent().unwrap(), Some(false), "another thread tries");
     let of_background = lent.lent();
     let under_way = of_background.lock();
     std::thread::scope(|scope| {
@@ -449,7 +449,7 @@ fn after_a_startup_trees_without_a_dictionary_are_tried_and_others_when_they_hav
     for _ in 0..20 {
         add(&db, OTHER, &text(1, 400));
     }
-    assert_eq!(db.pool.dictionary_due().unwrap(), DictionaryDue::Nothing, "the trial was already returned");
+    assert_eq!(db.pool.dictionary_due().unwrap(), DictionaryDue::Nothing, "the trial was reported");
 }
 
 #[test]

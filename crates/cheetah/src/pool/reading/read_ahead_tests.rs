@@ -1,4 +1,4 @@
-//! Reading ahead concurrently with all other work on pages.
+//! Tests of read-ahead concurrently with all other work on pages.
 
 use crate::base::{Config, ErrorKind, PageId, RaisedAtEnd};
 use crate::pool::testing::{Database, TREE};
@@ -179,7 +179,7 @@ fn a_scan_with_read_ahead_does_not_push_out_what_is_used() {
         let reads = count(&db, "pool_reads");
         hot.iter().for_each(|pid| assert!(db.value(*pid).is_some()));
         let missed = count(&db, "pool_reads") - reads;
-        assert!(missed <= hot.len() as u64 / 4, "{missed} of {} had been pushed out", hot.len());
+        assert!(missed <= hot.len() as u64 / 4, "{missed} of {} were evicted", hot.len());
     });
 }
 

@@ -53,7 +53,7 @@ fn a_pass_reads_all_and_finds_what_is_damaged() {
     assert_eq!(db.upkeep.scrubbing.damaged.get(), 2);
 }
 
-/// Pages are added during a pass, wherever it began.
+/// Pages are added during a pass that may begin at any page.
 #[test]
 fn a_pass_reads_what_was_there_when_it_began() {
     for seed in 1..20 {
