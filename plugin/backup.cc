@@ -3,9 +3,9 @@
 // server calls end_backup before it releases commits, so the pinned state matches that position.
 //
 // A program that copies only the engines it knows would report success without our tables. So the
-// first stage fails, unless the backup was announced as one that handles this engine.
+// first stage fails, unless the backup was announced as one that handles this engine. The program
 // cheetah-backup announces it in a separate session, because it cannot use the session of
-// mariadb-backup; other programs set a variable.
+// mariadb-backup. Other programs set a variable.
 #include "backup.h"
 
 #include "ddl/orphans.h"

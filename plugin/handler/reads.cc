@@ -80,9 +80,9 @@ int32_t ha_cheetah::next_rows() {
 
 void ha_cheetah::end_run() { run_next_ = run_count_ = 0; }
 
-// Continues a scan that is not at an entry: moves from a paused scan to its next entry, from the
-// position of a missing key or from the end of equal entries to the neighbour, and from an end of
-// the index back into it.
+// Continues a scan that is not at an entry. A paused scan moves to its next entry. A scan at the
+// position of a missing key, or at the end of equal entries, moves to the neighbour. A scan at an
+// end of the index moves back into the index.
 int ha_cheetah::move_from_outside(bool forward) {
   int error = HA_ERR_END_OF_FILE;
   if (scan_ == Scan::none) return error;

@@ -325,8 +325,8 @@ impl Pending {
         })
     }
 
-    /// The length of a page's pending changes. It only grows as long as the page gets no new image
-    /// or frame.
+    /// The length of a page's pending changes. Until the page has a new image or a frame, the
+    /// length only grows.
     pub(super) fn bytes_waiting(&self, pid: PageId) -> usize {
         self.shards.lock(pid).chain_bytes(pid)
     }

@@ -111,7 +111,7 @@ impl Ahead {
         self.strangers > STRANGERS_MAX
     }
 
-    /// Requests as many leaves as the window has room for.
+    /// Requests leaves until the window is full.
     fn ask(&mut self, tree: &Tree, direction: Direction) {
         while self.asked.len() < self.window {
             if self.known.is_empty() && !self.learn(tree, direction) {

@@ -26,7 +26,7 @@ pub(super) enum Point<R> {
     Stored(Stored),
 }
 
-/// What [`Tree::point`] does if a cold leaf has no record of the key.
+/// The reaction of [`Tree::point`] to a cold leaf without a record of the key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Absent {
     /// It returns the answer that the record is absent.

@@ -190,7 +190,7 @@ impl Tree {
             if let Ok(changed) = write.attempt(&mut guard, key, near) {
                 return Ok(changed);
             }
-            // Versions that no snapshot needs any more may free enough room to avoid a split.
+            // Dropping versions that no snapshot needs may free enough room to avoid a split.
             if guard.forget_old_versions() {
                 if let Ok(changed) = write.attempt(&mut guard, key, near) {
                     reach::mark("room made by freezing");

@@ -205,8 +205,8 @@ fn has_room_for_child(parent: &PageView<'_>, separator: &[u8]) -> bool {
 }
 
 /// Plans to halve an inner page by bytes. At the ends of the tree, where keys probably arrive in
-/// order, one side stays full. The split is at the nearest slot at which both sides fit: the
-/// separator is also stored twice in the children, as the upper fence of the left page and the
+/// order, one side stays full. The split is at the nearest slot at which both sides fit. The
+/// separator is also stored twice in the two halves: as the upper fence of the left page and the
 /// lower fence of the right page.
 fn plan_inner_split(page: &PageView<'_>, key: &[u8]) -> SplitPlan {
     let count = page.count();

@@ -69,7 +69,7 @@ impl ColdLeaves {
             };
             bytes.map(|bytes| hash_key(0, bytes))
         });
-        // A page with a record of another form gets no filter.
+        // A page with a record of another form has no filter.
         if let Some(hashes) = hashes.collect::<Option<Vec<_>>>() {
             self.filters.put(pid, location, part, &hashes);
         }

@@ -180,7 +180,7 @@ fn a_dictionary_is_prepared_once_for_all_who_read_with_it() {
     assert_eq!(db.pool.counters.dictionary_misses.get(), 0);
 }
 
-/// Reading does not make the state for writing, which takes five times as much memory.
+/// Reading does not make the state for writing, which takes five times the memory.
 #[test]
 fn readers_make_nothing_that_only_writers_need() {
     let (db, trees) = four_trees(&Config { buffer_pool_bytes: 128 << 20, ..Config::tiny() });

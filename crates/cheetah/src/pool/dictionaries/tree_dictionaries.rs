@@ -48,7 +48,7 @@ impl Pool {
     }
 
     /// Returns the dictionary in a page of `tree`, from memory or from disk. Fails with
-    /// `Corruption` if the page does not hold a dictionary or was freed.
+    /// `Corruption` if the page is no dictionary or was freed.
     pub(in crate::pool) fn dictionary(&self, tree: TreeId, page: PageId) -> Result<Arc<Dictionary>> {
         if let Some(found) = self.dictionaries.to_read.get(tree, page) {
             return Ok(found);
@@ -136,7 +136,7 @@ impl Pool {
     }
 
     /// Checks a dictionary of a tree on disk, even if it is in memory. Fails with `Corruption` if
-    /// its page does not hold a dictionary.
+    /// its page is no dictionary.
     pub fn check_dictionary(&self, tree: TreeId, page: PageId) -> Result<()> {
         self.check_image(page)?;
         self.dictionary(tree, page).map(drop)

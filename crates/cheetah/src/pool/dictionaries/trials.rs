@@ -28,7 +28,7 @@ const VERSIONS_MAX: usize = 8;
 /// [`SAMPLE_BYTES_MAX`] bytes of content.
 const NEWEST_PAGES: usize = 512;
 /// The maximum number of page numbers checked to find these pages, which takes about 20 ms. In a
-/// huge database, a tree without recent pages may get no trial.
+/// huge database, a tree without recent pages may have no trial.
 const NEWEST_LOOKS_MAX: usize = 1_000_000;
 const SAMPLE_BYTES_MAX: usize = 2 << 20;
 /// Each round of sampling takes every `SAMPLE_ROUNDS`th of the newest pages, spread over all of

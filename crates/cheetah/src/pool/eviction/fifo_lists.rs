@@ -76,7 +76,8 @@ impl FifoLists {
 
     fn drop_freed(&mut self) {
         if self.freed > FREED_MIN.max(self.count() / 2) {
-            // Both lists may need as many checks as there are entries, because they alternate.
+            // Each list may need one check per entry of both lists, because checks alternate
+            // between the lists.
             (self.freed, self.to_look) = (0, 2 * self.count());
         }
         for _ in 0..LOOKS_PER_PUSH.min(self.to_look) {

@@ -1,8 +1,8 @@
 //! Pages in memory: frames with their latches, the page table, and the free page numbers.
 //!
 //! Invariants
-//!   F1  From creation to drop, a frame holds one page. When a page number is used again, the new
-//!       page gets a new frame.
+//!   F1  From creation to drop, a frame holds one page. When a page number is reused, the new page
+//!       has a new frame.
 //!   F2  The bytes change only through a [`WriteGuard`]: inside a mini-transaction and under the
 //!       exclusive latch.
 //!   F3  The first change through a guard marks the page dirty in the mini-transaction's epoch and

@@ -1,8 +1,8 @@
 //! The page table maps page numbers to frames and locations. It grows without moving its entries.
 //!
 //! Entries are stored in chunks, and chunks in lists. The first list has one chunk, and each
-//! further list has as many chunks as all previous lists together. So a small database has a small
-//! table, and a lookup takes three steps.
+//! further list has the number of chunks of all previous lists together. So a small database has a
+//! small table, and a lookup takes three steps.
 
 use super::frame::Frame;
 use super::latch_count::EntryToken;

@@ -1,8 +1,8 @@
 //! The cache of images that were read for peeks: a second cache level below the frames.
 //!
-//! An image takes at most a third of its page, so the same memory holds several times as many
+//! An image takes at most a third of its page, so the same memory holds several times the number of
 //! pages. Images are verified before they are cached, and decompressed each time they are used. The
-//! image of a page that later gets a frame may still be cached.
+//! image of a page that later receives a frame may stay in the cache.
 //!
 //! Each shard's memory is a ring of chunks. Images are appended, and the oldest chunk is emptied as
 //! a whole. Its images that were used since they were added move to its beginning, up to a part of

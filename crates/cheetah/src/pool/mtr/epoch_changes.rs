@@ -166,7 +166,7 @@ impl EpochChanges {
         self.dirty_count() > 0 || self.shards.iter().any(has_any)
     }
 
-    /// Returns all new locations, for the commit. The epoch must not change any more.
+    /// Returns all new locations, for the commit. The epoch must not change afterwards.
     pub(in crate::pool) fn all_moved(&self) -> Vec<(PageId, Option<MapEntry>)> {
         let mut moved = Vec::with_capacity(self.each(|shard| shard.moved.len()).iter().sum());
         self.each(|shard| moved.extend(shard.moved.iter().map(|(pid, entry)| (*pid, *entry))));

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 const FRAME_PAGES: u64 = 1024;
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// A pool of `FRAME_PAGES` pages, and ten times as many on disk, none of them in memory at first.
+/// A pool of `FRAME_PAGES` pages, and ten times that number of pages on disk. At first no page is
+/// in memory.
 fn database() -> (Database, Vec<PageId>) {
     let config =
         Config { buffer_pool_bytes: FRAME_PAGES * 512 * 2, segment_bytes: 1 << 20, ..Config::tiny() };

@@ -3,7 +3,7 @@
 //!
 //! Each step relies on the previous ones. The types enforce the order.
 //!   1. epoch switch: no mini-transaction is open; the caller takes its state at the same instant;
-//!   2. the caller may save the pending changes of leaves (see `leaves/save`); every other page
+//!   2. the caller may save the pending changes of leaves (see `leaves/save`). Every other page
 //!      that is dirty in the ended epoch g, or has pending changes of g, is written in its state at
 //!      the epoch switch (see `write_out`);
 //!   3. segments are synced: all images that g names are durable; [`WrittenEpoch`] exists;

@@ -52,7 +52,7 @@ fn a_look_past_what_waits_is_found() {
     assert!(is_wrong_on_disk("buffering: look past what waits"));
 }
 
-/// Breaks B1: a leaf that gets a frame must have all its pending changes.
+/// Breaks B1: a leaf that receives a frame must have all its pending changes.
 #[test]
 fn a_removal_that_is_forgotten_is_found() {
     assert!(is_wrong_on_disk("buffering: forget a removal"));

@@ -214,7 +214,7 @@ fn entries_that_a_cursor_misses() -> (u64, u64) {
     (missed, cases)
 }
 
-/// Breaks I1 of `tree/cursor.rs`: the copy of a leaf without a frame must be outdated once more
+/// Breaks I1 of `tree/cursor.rs`: the copy of a leaf without a frame must be outdated when further
 /// changes are pending for the leaf.
 #[test]
 fn a_copy_of_a_leaf_is_outdated_when_more_waits_for_it() {
@@ -255,8 +255,8 @@ fn pages_that_memory_has_room_for_are_decoded_once() {
     assert!(second >= 3000 && bug.reached_count() > 0, "{second}");
 }
 
-/// On a disk with little space, makes as many changes pending as possible, all over a tree. Returns
-/// the outcome of a checkpoint that has to write these leaves, and their number.
+/// On a disk with little space, makes the maximum number of changes pending, all over a tree.
+/// Returns the outcome of a checkpoint that has to write these leaves, and their number.
 fn checkpoint_on_a_full_disk() -> (Result<()>, u64) {
     const FREE_BYTES: u64 = 544 << 10;
     const LEFT_BYTES: u64 = 110 << 10;
