@@ -25,8 +25,8 @@
 //!   V7  A file is unlinked once an epoch that does not list it is committed, and at startup. The
 //!       file of an abandoned checkpoint is unlinked at once, unless its commit may be durable.
 //!   V8  After damage of a listed file, repaired or not, the next file contains all changes.
-//! Locks `files`, held briefly. It may be locked while the lock of scrubbed files is held. While
-//!           `files` is held, only the keys' list of change files is locked.
+//! Locks     `files`, held briefly. It may be locked while the lock of scrubbed files is held.
+//!           While `files` is held, only the keys' list of change files is locked.
 
 use super::change_file::{self, Reading, Writer};
 use super::pending::Unsaved;

@@ -7,9 +7,9 @@
 //!       search moves right only if it overtook a split.
 //!   I2  A step loads all pages before its first change; the rest of the step cannot fail.
 //!   I3  The root's page ID never changes: its content moves to two new pages below it (H9).
-//! Locks The structure mutex is locked inside the mini-transaction and never held while a thread
-//!           enters one. While the mutex is held, page latches are taken upwards, child before
-//!           parent. No other thread holds one latch and waits for another.
+//! Locks     The structure mutex is locked inside the mini-transaction and never held while its
+//!           thread enters one. While the mutex is held, page latches are taken upwards, child
+//!           before parent. No other thread holds one latch and waits for another.
 //! Source    Graefe, "Modern B-tree techniques" 2011. A step does not split several levels: a
 //!           parent without room is first split in a separate step.
 

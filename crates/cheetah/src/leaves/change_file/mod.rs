@@ -12,7 +12,7 @@
 //!   F2  Reading returns all records of a listed file, in order, or an error.
 //!   F3  Parity is stored after the bytes that a state lists. Reading uses it to repair damage, and
 //!       accepts only bytes with the checksums of the file.
-//! Errors `DiskFull` and `Io` while a file is written; then no epoch lists the file. `Fatal` if
+//! Errors    `DiskFull` and `Io` while a file is written; then no epoch lists the file. `Fatal` if
 //!           a sync fails.
 
 use crate::base::{sound, Epoch, Error, Result, TreeId};

@@ -101,7 +101,7 @@ impl Dictionaries {
     /// Lends a tree. A tree is lent only once at a time.
     pub(super) fn lend(&self, tree: TreeId, lent: &Arc<Lent>) {
         let before = self.trials.lent.lock().insert(tree, Arc::clone(lent));
-        debug_assert!(before.is_none(), "a tree has one builder");
+        debug_assert!(before.is_none(), "a tree is built by one");
     }
 
     /// The guard of a lent tree.

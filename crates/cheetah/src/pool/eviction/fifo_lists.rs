@@ -76,8 +76,8 @@ impl FifoLists {
 
     fn drop_freed(&mut self) {
         if self.freed > FREED_MIN.max(self.count() / 2) {
-            // Each list may need one check per entry of both lists, because checks alternate
-            // between the lists.
+            // Checks alternate between the lists, and one list may have all entries: so up to two
+            // checks per entry are needed.
             (self.freed, self.to_look) = (0, 2 * self.count());
         }
         for _ in 0..LOOKS_PER_PUSH.min(self.to_look) {

@@ -25,9 +25,8 @@
 //!   E15 Rotation moves images by the rules of garbage collection (C1, B6, V5), through `install`,
 //!       with a new nonce each. A page with unwritten changes is left to the checkpoint after the
 //!       pass. Pending changes of a leaf are applied to it first.
-//! Locks `collection`, and `state` of rotation and of scrubbing, are the outermost locks of the
-//! pool.
-//!           Each has one caller at a time.
+//! Locks     `collection`, and `state` of rotation and of scrubbing, are the outermost locks of
+//!           the pool. Each has one caller at a time.
 
 mod collect;
 mod collection;
