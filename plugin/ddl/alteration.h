@@ -77,7 +77,8 @@ class Alteration {
 
   bool keeps_column(const std::string &name) const;
 
-  // Returns whether the KEY_BLOCK_SIZE of existing keys changes. It is used if the table has none.
+  // Returns whether the KEY_BLOCK_SIZE of existing keys changes. That size applies if the table has
+  // none.
   bool changes_sizes_of_keys() const;
 
   // Returns why the engine cannot build the index; null if it can. Only the server can compute

@@ -415,7 +415,7 @@ void ha_cheetah::unlock_row() {
   if (scan_ == Scan::on_entry && read_ != CHEETAH_READ_CONSISTENT) cheetah_unlock_row(cursor_.get());
 }
 
-// The key is that of the last index_read_map.
+// The key is the one that the last index_read_map has searched.
 int ha_cheetah::index_next_same(uchar *record, const uchar *, uint) {
   CountedWork counted(handler_stats);
   for (;;) {

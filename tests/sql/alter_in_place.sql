@@ -1,4 +1,5 @@
--- ALTER TABLE in place: indexes that are built and dropped, definitions that change, ALGORITHM and LOCK.
+-- ALTER TABLE in place: indexes that are built and dropped, definitions that change, ALGORITHM and
+-- LOCK.
 CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(60), c INT, d TEXT, e ENUM('x','y'), f VARCHAR(10) CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci, KEY b (b)) ENGINE=$ENGINE;
 INSERT INTO t SELECT seq, CONCAT('text ', seq % 500), seq * 7919 % 40009, IF(seq % 2000 = 9, REPEAT(CONCAT('large', seq), 4000), CONCAT('d', seq)), IF(seq % 3, 'x', 'y'), CONCAT('É', seq % 900) FROM seq_1_to_6000;
 ALTER TABLE t ADD INDEX c (c), ALGORITHM=NOCOPY, LOCK=NONE;

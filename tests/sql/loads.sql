@@ -1,4 +1,5 @@
--- Copies of tables that are large enough for the engine to build their trees: ALTER TABLE, OPTIMIZE, CREATE TABLE .. SELECT.
+-- Copies of tables that are large enough for the engine to build their trees: ALTER TABLE,
+-- OPTIMIZE, CREATE TABLE .. SELECT.
 CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(60), c INT, d TEXT, KEY b (b)) ENGINE=$ENGINE;
 INSERT INTO t SELECT seq, CONCAT('some longer text ', seq % 5000), seq * 7919 % 40009, IF(seq % 4000 = 9, REPEAT('large', 9000), CONCAT('d', seq)) FROM seq_1_to_16000;
 -- One index, several indexes, a unique index; another order of the clustered index; no primary key.

@@ -1,4 +1,5 @@
--- Covering reads, index condition pushdown, ranges, both directions, index_merge, subqueries, LIMIT and OFFSET, MIN and MAX, COUNT.
+-- Covering reads, index condition pushdown, ranges, both directions, index_merge, subqueries, LIMIT
+-- and OFFSET, MIN and MAX, COUNT.
 CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, c VARCHAR(30), d DECIMAL(8,2), n INT, KEY ab (a, b), KEY c (c), KEY n (n), KEY bd (b DESC, d), KEY cp (c(3)), KEY an (a, n));
 INSERT INTO t SELECT seq, seq % 17, seq % 23, CONCAT('c', LPAD(seq % 101, 3, '0')), (seq % 13) / 4, IF(seq % 5, seq % 50, NULL) FROM seq_1_to_3000;
 ANALYZE TABLE t;

@@ -1,4 +1,5 @@
--- XA transactions: every statement of them, in every state, with savepoints, errors, and other connections.
+-- XA transactions: every statement of them, in every state, with savepoints, errors, and other
+-- connections.
 CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(50), c TEXT, KEY (b));
 CREATE TABLE u (a INT AUTO_INCREMENT PRIMARY KEY, b INT UNIQUE);
 INSERT INTO t SELECT seq, CONCAT('b', seq % 7), REPEAT('c', seq * 100) FROM seq_1_to_100;

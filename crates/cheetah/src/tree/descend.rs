@@ -1,7 +1,7 @@
 //! Searching: from the root to the leaf that a target belongs to, one latch at a time.
 //!
 //! Invariants
-//!   I1  A search holds at most one latch, and none while it loads a page.
+//!   I1  A search holds at most one latch, and no latch while it loads a page.
 //!   I2  The separators of an inner page may be outdated once its latch is released. The child
 //!       itself decides. A target above the child's fences is to the right: the child was split. On
 //!       any other mismatch (dead page, reused page, target below the fences) the search restarts

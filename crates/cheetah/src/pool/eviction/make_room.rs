@@ -61,7 +61,7 @@ impl Pool {
 
     /// The approximate bytes that a checkpoint would write now: the changed pages with the average
     /// length of images, and the entries of the map. The other parts of a checkpoint do not count,
-    /// because a checkpoint in vain is better than no checkpoint.
+    /// because an unsuccessful checkpoint is better than none.
     pub fn checkpoint_bytes(&self) -> u64 {
         let pages = self.numbers.lock().used_count().max(1);
         let live_bytes = self.segments.totals().live_bytes;

@@ -111,7 +111,7 @@ impl Queues {
     }
 
     /// Returns the dirty pages among the next `looks` entries of each list that will be evicted
-    /// soon, because they were not used since they were last checked. The order is that of
+    /// soon, because they were not used since they were last checked. The pages are in the order of
     /// eviction.
     pub(in crate::pool) fn leaving_dirty(&self, looks: usize) -> Vec<PageId> {
         let lists = self.lists.lock();

@@ -10,7 +10,7 @@
 //!       mini-transaction, for example when it drops a transaction and so rolls it back. A second
 //!       panic inside it aborts the process by the rules of the language.
 //!   G4  (`epoch_switch`) When `at_switch` runs, every mini-transaction of the ended epoch has
-//!       ended and none of the next epoch has begun.
+//!       ended and no mini-transaction of the next epoch has begun.
 //!   E1  (`epoch_changes`) A page whose frame is dirty in epoch n is in `dirty` of n, and in no
 //!       other `dirty` set.
 //!   E2  `moved` of n maps each page with a written image of n to the newest such image, and each

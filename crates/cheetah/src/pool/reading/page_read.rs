@@ -107,7 +107,7 @@ impl Pool {
     }
 
     /// Reads an image into an empty buffer. For `for_look`, see [`ImageCache::get`]. Fails with
-    /// `Corruption` if the bytes are not those of the image.
+    /// `Corruption` if the bytes are not the image's.
     ///
     /// [`ImageCache::get`]: crate::pool::images::ImageCache::get
     pub(super) fn read_image(
