@@ -18,8 +18,9 @@
 //!       when its frame is published, when a new image contains them, or when they are dropped.
 //!   B2  A ticket names an image. It is made under the shared latch of the parent that names the
 //!       page, or from an image whose own fences include the key. The ticket is valid while this
-//!       image is the newest and the page has no frame. For fences change only in frames, a changed
-//!       frame receives a new location before it is evicted, and locations are never reused.
+//!       image is the newest and the page has no frame. This is enough: fences change only in
+//!       frames, a changed frame receives a new location before it is evicted, and locations are
+//!       never reused.
 //!   B3  Pending changes fit into their leaf: the entry of an evicted leaf notes the leaf's free
 //!       bytes. A new record counts as if its key shared no prefix with the page. A record that
 //!       replaces another record counts with the difference in length. No changes are pending for a

@@ -10,10 +10,10 @@
 //!   V2  Under the same lock the saved changes become changes of the next epoch, as after an
 //!       abandoned checkpoint. So each checkpoint saves or writes all pending changes.
 //!   V3  A file contains all changes of every page, or only the changes that no listed file has
-//!       yet. In the latter case it contains all changes of a page whose image moved (V5). The file
-//!       is listed in addition to the previous files, unless it contains all changes of every page.
-//!       The checkpoint after an abandoned checkpoint saves all changes, because the file of the
-//!       abandoned checkpoint is not valid.
+//!       yet. In the latter case it also contains all changes of each page whose image moved (V5).
+//!       The file is listed in addition to the previous files, unless it contains all changes of
+//!       every page. The checkpoint after an abandoned checkpoint saves all changes, because the
+//!       file of the abandoned checkpoint is not valid.
 //!   V4  Startup restores a record if the page map names its image. Locations are never reused, so
 //!       startup skips the records of a page that was written after the record. Startup restores
 //!       records in the order of the files. If a file is damaged, it restores no records of the
