@@ -71,7 +71,8 @@ impl Ticket {
 }
 
 impl Leaves {
-    /// Returns whether tickets are possible, that is whether a page was ever evicted.
+    /// Returns whether tickets are possible: changes may become pending, and a page was evicted
+    /// since startup.
     pub fn has_tickets(&self) -> bool {
         self.cold.pending.is_on() && self.pool.has_evicted()
     }
