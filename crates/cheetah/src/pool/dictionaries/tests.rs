@@ -212,7 +212,7 @@ fn dictionaries_that_push_each_other_out_do_so_one_at_a_time() {
     assert!(due.len() >= 3 && due[1..].iter().all(|due| *due == DictionaryDue::Replaced), "{due:?}");
 }
 
-/// The sampled pages contain few leaves: too few for a dictionary.
+/// The sampled pages contain too few leaves for a dictionary.
 #[test]
 fn no_dictionary_is_made_of_a_few_pages() {
     let db = database();

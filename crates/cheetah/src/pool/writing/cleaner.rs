@@ -1,14 +1,14 @@
 //! The cleaner: writes dirty pages in the background, so that threads that need memory find clean
 //! pages.
 //!
-//! A page is written shortly before it is evicted, not earlier: a page that still changes would be
-//! written again. So a load writes each page about once. Only if most of the memory is dirty does
-//! the cleaner write any dirty page.
+//! A page is written shortly before its eviction and not earlier, because a page that still changes
+//! would be written again. So a load writes each page about once. If most of the memory is dirty,
+//! the cleaner writes any dirty page.
 //!
 //! Finished pages hardly change: pages that a load built completely, or that a dump with ascending
 //! keys has filled. They are written while later pages are filled, but not before the first
-//! dictionary of their tree was tried. A later change writes them again. Pages of large values are
-//! written early too, once enough further pages of large values follow.
+//! dictionary of their tree was tried. A page that changes later is written again. Pages of large
+//! values are written early too, once enough further pages of large values follow.
 //!
 //! Locks     `finished` is innermost: it is taken under page latches.
 
@@ -19,30 +19,30 @@ use crate::pool::eviction::Purpose;
 use crate::pool::{PageClass, Pool};
 use std::time::Duration;
 
-/// The cleaner keeps free the frames divided by `SPARE_SHARE`, for threads that read pages.
+/// The cleaner keeps 1/`SPARE_SHARE` of the frames free, for threads that read pages.
 const SPARE_SHARE: usize = 50;
-/// The minimum number of pages kept free, but at most the frames divided by `SPARE_SHARE_MAX`.
+/// The minimum number of pages kept free, limited to 1/`SPARE_SHARE_MAX` of the frames.
 const SPARE_PAGES_MIN: usize = 4;
 const SPARE_SHARE_MAX: usize = 8;
-/// The maximum number of leaves folded in one step: meanwhile the cleaner makes no room for threads
-/// that read.
+/// The maximum number of leaves folded in one step. During a fold the cleaner makes no room for
+/// threads that read.
 const FOLDS_OF_STEP: usize = 16;
-/// The frames that are evicted next should be clean: the number of frames divided by
-/// `LEAVING_SHARE`.
+/// The frames that are evicted next should be clean: 1/`LEAVING_SHARE` of the frames.
 const LEAVING_SHARE: usize = 16;
-/// The maximum number of frames checked in each queue to find the dirty ones: the queues are locked
-/// meanwhile.
+/// The maximum number of frames of each queue checked for dirty pages. The queues are locked during
+/// the checks.
 const LEAVING_LOOKS_MAX: usize = 512;
-/// The newest large values may take the frames divided by `VALUES_KEPT_PART` before the cleaner
-/// writes the oldest: by then short-lived values are freed.
+/// The newest large values may take 1/`VALUES_KEPT_PART` of the frames before the cleaner writes
+/// the oldest of them. Before that, short-lived values are freed.
 const VALUES_KEPT_PART: usize = 32;
 
 impl Pool {
-    /// Does one step of the cleaner: writes pages that will be evicted soon, finished pages, and
-    /// others if too many are dirty, evicts ahead of need, folds leaves, frees memory beyond the
-    /// limits, and updates the memory counts. `log_percent` is the log written since the last
-    /// checkpoint, in percent of its limit. Returns the number of pages written, or evicted because
-    /// the limit has fallen: after 0 the next step is not urgent.
+    /// Does one step of the cleaner. The step writes pages that will be evicted soon, finished
+    /// pages, and other pages if too many are dirty. It also evicts ahead of need, folds leaves,
+    /// frees memory beyond the limits, and updates the memory counts. `log_percent` is the log
+    /// written since the last checkpoint, in percent of its limit. Returns the number of pages
+    /// written, or evicted because the limit has fallen. After a result of 0 the next step is not
+    /// urgent.
     pub fn clean_step(&self, now_ns: u64, log_percent: u64, io_capacity: u32) -> Result<usize> {
         self.health.check()?;
         self.count_memory();
@@ -56,7 +56,7 @@ impl Pool {
             written += self.cleaner.clean_any(self, due as usize)?;
         }
         written += self.cleaner.keep_spare_frames(self)?;
-        // Last, because an unreadable page must not delay the other work.
+        // This is the last part, because an unreadable page must not delay the other work.
         written += self.beside.step(self, FOLDS_OF_STEP)?;
         Ok(written)
     }
@@ -78,14 +78,14 @@ impl Pool {
         Pressure { dirty_percent: (self.dirty_bytes() as u64 * 100 / limit).min(100), log_percent }
     }
 
-    /// Queues pages for the cleaner that a load has built completely, or that will not change any
-    /// more.
+    /// Queues pages for the cleaner that a load has built completely, or that will not change
+    /// again.
     pub fn note_finished(&self, pages: impl Iterator<Item = PageId>) {
         self.cleaner.note_finished(pages);
     }
 
-    /// Queues the pages of a large value for the cleaner, which writes them when enough others
-    /// follow.
+    /// Queues the pages of a large value for the cleaner. The cleaner writes them when enough pages
+    /// of further values follow.
     pub fn note_value(&self, pages: impl Iterator<Item = PageId>) {
         self.cleaner.note_value(pages);
     }
@@ -146,8 +146,8 @@ impl Cleaner {
     }
 
     /// Evicts until a small share of the frames is free. If the frames still exceed their limit,
-    /// returns the number of evictions meanwhile, including those of other threads. Otherwise
-    /// returns 0.
+    /// returns the number of evictions during the call, including evictions by other threads.
+    /// Otherwise returns 0.
     fn keep_spare_frames(&self, pool: &Pool) -> Result<usize> {
         let page_bytes = PageClass::Base.bytes(pool.page_bytes);
         let frames = pool.memory.frames_limit() / page_bytes;

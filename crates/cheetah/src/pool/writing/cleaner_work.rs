@@ -62,7 +62,7 @@ impl Cleaner {
     pub(in crate::pool) fn call(&self) {
         self.is_called.store(true, SeqCst);
         if self.is_idle.swap(false, SeqCst) {
-            // The lock excludes the time between the thread's check and its sleep.
+            // The lock makes sure that the thread is not between its check and its sleep.
             drop(self.sleep.lock());
             self.called.notify_one();
         }
@@ -84,7 +84,7 @@ impl Cleaner {
         self.schedule.lock().due(now_ns, rate)
     }
 
-    /// Queues pages that a load has built, or that will not change any more.
+    /// Queues pages that a load has built, or that will not change again.
     pub(super) fn note_finished(&self, pages: impl Iterator<Item = PageId>) {
         let loaded = &mut self.finished.lock().loaded;
         loaded.extend(pages.take(SETTLED_PAGES_MAX - loaded.len()));

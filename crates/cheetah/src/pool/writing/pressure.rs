@@ -2,12 +2,12 @@
 //!
 //! Both rise smoothly with the pressure, so that throughput falls gradually.
 
-/// From this share of dirty pages on, in percent of the bytes of the frames, the cleaner's rate is
-/// not 0. The rate is used only when the pressure is high.
+/// The share of dirty pages from which on the cleaner's rate is not 0, in percent of the bytes of
+/// the frames. The rate is used only when the pressure is high.
 const DIRTY_LOW_PERCENT: u64 = 10;
-/// At this share the cleaner uses all of the I/O capacity, and above it more.
+/// At this share the cleaner uses the whole I/O capacity, and above this share more than that.
 const PRESSING_PERCENT: u64 = 75;
-/// From this share on writers are delayed: the cleaner is too slow.
+/// From this share on writers are delayed, because the cleaner is too slow.
 const DELAYING_PERCENT: u64 = 85;
 /// At this share the delay is the longest.
 const FULL_PERCENT: u64 = 97;
@@ -54,8 +54,8 @@ impl Pressure {
         in_time.max(pressed).max(u64::from(io_capacity) / 4)
     }
 
-    /// The delay of a writer before its next operation, in nanoseconds, because of dirty pages. The
-    /// log slows writers down by itself.
+    /// The delay of a writer before its next operation because of dirty pages, in nanoseconds. The
+    /// log delays writers separately.
     pub fn delay_ns(self) -> u64 {
         let over = self.dirty_percent.clamp(DELAYING_PERCENT, FULL_PERCENT) - DELAYING_PERCENT;
         let range = FULL_PERCENT - DELAYING_PERCENT;

@@ -200,7 +200,7 @@ fn b7_a_page_freed_although_a_checkpoint_needs_its_entries_is_found() {
 fn b9_a_damaged_leaf_holds_up_no_checkpoint_and_never_seems_whole() {
     let (db, fixture) = with_waiting_entries();
     let committed = fixture.model.clone();
-    // Each read returns damaged bytes, so each page with pending changes seems damaged.
+    // Each read returns damaged bytes, so each page with pending changes appears damaged.
     db.disk.inject(Fault::on(Op::Read).forever().effect(Effect::FlipRead(70, 3)));
     db.checkpoint().unwrap();
     db.disk.clear_faults();

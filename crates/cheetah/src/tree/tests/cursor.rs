@@ -1,4 +1,4 @@
-//! Compares cursors with the model, even while their owner changes the tree.
+//! Compares cursors with the model, also while their owner changes the tree.
 
 use super::fixture::{payload, Fixture, Keys, Model};
 use crate::tree::{Cursor, Offered, SeekMode};

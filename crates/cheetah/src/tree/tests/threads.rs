@@ -62,7 +62,7 @@ fn read(tree: &Arc<Tree>, seed: u64, fixed: &[[u8; 4]], stop: &AtomicBool) {
             last = Some(key);
             found = if forward { cursor.next().unwrap() } else { cursor.prev().unwrap() };
         }
-        assert_eq!(fixed_seen, fixed.len(), "a scan missed a record that existed all the time");
+        assert_eq!(fixed_seen, fixed.len(), "a scan missed a record that always existed");
         for key in fixed {
             assert!(tree.get(key, |_| ()).unwrap().is_some());
         }
@@ -179,6 +179,6 @@ fn read_ahead_of_range(says_end: bool) -> u64 {
 #[test]
 fn nothing_is_read_ahead_from_behind_a_range() {
     let (without, with) = (read_ahead_of_range(false), read_ahead_of_range(true));
-    assert!(with < without, "{with} pages, and {without} without an end");
+    assert!(with < without, "{with} pages with an end, {without} without");
     assert!(reach::count("read-ahead ends with the range") > 0);
 }

@@ -113,7 +113,7 @@ fn image_bytes_after_folds() -> usize {
     let (db, _fixture) = with_waiting_entries();
     db.checkpoint().unwrap();
     assert_eq!(waiting_pages(&db), 0);
-    assert!(db.leaves.folds().count() > 0, "folds are timed");
+    assert!(db.leaves.folds().count() > 0, "folds are measured");
     db.pool.memory().used(MemoryUse::Images)
 }
 
@@ -163,8 +163,8 @@ fn what_waits_for_a_page_takes_little_more_than_a_cell() {
 }
 
 /// Makes 200 changes all over a tree of full leaves. Half of them keep the length of a record or
-/// remove it, and the other half need space that the leaves lack. Returns the number of changes of
-/// each half that become pending.
+/// remove it, and the other half need space that the leaves lack. Returns, for each half, the
+/// number of changes that become pending.
 fn waiting_for_full_leaves() -> [u64; 2] {
     // Ascending keys leave full leaves if their common prefix is short.
     let key_of = |number: u64| (number * (u64::MAX / MANY_KEYS)).to_be_bytes();
@@ -215,7 +215,7 @@ fn entries_that_a_cursor_misses() -> (u64, u64) {
     (missed, cases)
 }
 
-/// Breaks I1 of `tree/cursor.rs`: the copy of a leaf without a frame must be outdated once more
+/// Breaks I1 of `tree/cursor.rs`: the copy of a leaf without a frame must be outdated when further
 /// changes are pending for the leaf.
 #[test]
 fn a_copy_of_a_leaf_is_outdated_when_more_waits_for_it() {

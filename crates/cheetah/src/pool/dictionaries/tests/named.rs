@@ -50,7 +50,7 @@ fn nothing_more_is_written_with_a_damaged_dictionary() {
     checkpoint(&db);
     let page = dictionary_pages(&db)[0];
     let db = after_power_cut(db);
-    // Simulates damage: the page is not a dictionary.
+    // The image names a page that is not a dictionary, which simulates damage.
     plant(&db, page, pids[0]);
     for expected in [true, false] {
         let new = add(&db, TREE, &text(5, 400));
