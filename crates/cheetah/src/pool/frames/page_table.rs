@@ -27,6 +27,8 @@ const _: () =
 const ROOM_STEP: usize = 16;
 const ROOM_STEPS: usize = 128;
 const LARGE_ROOM_STEP: usize = 128;
+/// Fewer free bytes count as unknown: no change fits.
+const ROOM_MIN: usize = 64;
 
 /// The time at which a page was evicted or read without a frame, in eighths of a turnover of the
 /// pool (see `eviction`). The time is 0 if neither has happened.
@@ -203,7 +205,7 @@ impl PageEntry {
     /// unknown.
     pub(crate) fn set_room(&mut self, bytes: Option<usize>) {
         let is_known = |bytes: &usize| {
-            *bytes >= 64 || sound!(true, "buffering: take little room for room that is not known")
+            *bytes >= ROOM_MIN || sound!(true, "buffering: take little room for room that is not known")
         };
         let steps_of = |bytes: usize| {
             let steps = (bytes / ROOM_STEP).min(ROOM_STEPS);

@@ -66,8 +66,8 @@ impl Writer {
         }
         self.collect_freed(table)?;
         let is_for_good = commits && self.leaves_nothing();
-        let may_go = sound!(!is_for_good, "redo: leave entries unseen of what may be rolled back");
-        let seen = if may_go { Seen::All } else { Seen::RedoneForGood };
+        let may_roll_back = sound!(!is_for_good, "redo: leave entries unseen of what may be rolled back");
+        let seen = if may_roll_back { Seen::All } else { Seen::RedoneForGood };
         let new_len = self.change.get(self.change.new_key).len();
         // When a damaged database is copied, the secondary indexes of the copy are rebuilt.
         let entries = if on.core.losses.is_some() { &[] } else { entries };
