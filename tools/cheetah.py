@@ -11,25 +11,12 @@ sys.dont_write_bytecode = True
 from cheetah_tools import say  # noqa: E402  (needs the path above)
 
 COMMANDS = {
-    "setup": "setup:main",
-    "build": "build:main",
-    "up": "service:up",
-    "sql": "service:sql",
-    "down": "service:down",
-    "with": "service:with_server",
-    "suites": "mtr:main",
-    "demo": "demo:main",
-    "bench": "lab:bench",
-    "images": "images:main",
-    "soak": "soak:main",
-    "lab": "lab:main",
-    "lock": "lock:main",
-    "pytest": "environment:pytest",
-    "test": "testall:main",
-    "deb": "package:deb",
-    "install": "package:install",
-    "clean": "build:clean",
-}
+    "setup": "setup:main", "build": "build:main", "up": "service:up", "sql": "service:sql",
+    "down": "service:down", "with": "service:with_server", "suites": "mtr:main",
+    "demo": "demo:main", "bench": "environment:bench", "images": "images:main",
+    "soak": "soak:main", "lab": "environment:lab", "lock": "lock:main",
+    "pytest": "environment:pytest", "test": "testall:main", "deb": "package:deb",
+    "install": "package:install", "clean": "build:clean"}
 
 
 def main(arguments: list) -> int:

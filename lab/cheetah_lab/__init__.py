@@ -23,6 +23,5 @@ sections     prepares the trials of a run for its page
 cli          the commands
 bench        `make bench`: named sets of experiments, and their report as text
 
-A module imports only modules above it. Experiments use the first nine, inputs/, and the project's
-own tools (cheetah_tools).
+A module imports only modules above it. Experiments use the first nine, inputs/ and cheetah_tools.
 """

@@ -27,8 +27,7 @@ LEAST = 1e-6    # replaces zero, which has no logarithm
 
 @dataclass(frozen=True)
 class Set:
-    """An experiment as `make bench` runs it: its default engines (the first is compared with the
-    others), options and repeats."""
+    """An experiment as `make bench` runs it. The first engine is compared with the others."""
 
     experiment: str
     engines: list
@@ -36,14 +35,10 @@ class Set:
     repeats: int = 5
 
 
-def _data(name: str) -> Set:
-    return Set("data_sets", [CHEETAH, INNODB, "innodb-8k"],
-               {"data": name, "measures": "dump,scan,point,bytes", "sysbench_rows": 1_000_000,
-                "memory": 512})
-
-
 SETS = {
-    **{name: _data(name) for name in ("enwiki_text_plain", "flights_nyc13", "sysbench")},
+    **{name: Set("data_sets", [CHEETAH, INNODB, "innodb-8k"],
+                 {"data": name, "measures": "dump,scan,point,bytes", "sysbench_rows": 1_000_000,
+                  "memory": 512}) for name in ("enwiki_text_plain", "flights_nyc13", "sysbench")},
     "oltp": Set("transactions", [CHEETAH, INNODB], {"parts": "cells"}),
     "recovery": Set("recovery", [CHEETAH, INNODB], repeats=1),
     "formats": Set("data_sets", [CHEETAH, *(key for key in ALL_FORMS if key != CHEETAH)],
@@ -88,8 +83,7 @@ def main(words: list) -> int:
     """Runs the command; returns 1 if something could not be measured."""
     choice = choose(words)
     names = (choice.sets or ",".join(BUILDS if choice.against else USUAL)).split(",")
-    unknown = [name for name in names if name not in SETS]
-    if unknown:
+    if unknown := [name for name in names if name not in SETS]:
         raise Failure(f"no such set: {', '.join(unknown)}; there are {', '.join(SETS)}")
     if choice.against and set(names) - set(BUILDS):
         raise Failure(f"--against goes with the sets {' and '.join(BUILDS)}, not with others")
@@ -97,7 +91,6 @@ def main(words: list) -> int:
 
 
 def choose(words: list):
-    """Parses the command line."""
     parser = argparse.ArgumentParser(prog="make bench", description="measure Cheetah beside others")
     parser.add_argument("--repeats", type=int)
     parser.add_argument("--sets", help=f"of {', '.join(SETS)}; usually {', '.join(USUAL)}")
@@ -125,7 +118,6 @@ def asked_engines(chosen: Set, choice) -> list:
 
 
 def measure(name: str, choice, words: list) -> int:
-    """Runs one set and prints its report."""
     chosen = SETS[name]
     experiment, = experiments.load([chosen.experiment])
     options = {key: value for key, value in {**chosen.options, **choice.given}.items()
@@ -156,7 +148,6 @@ def measure(name: str, choice, words: list) -> int:
 
 
 def report(run: store.Run, keys: list, builds: bool) -> None:
-    """Prints the tables, ratios and verdicts of a run."""
     for section in sections.sections(run):
         for shown in section.experiment.tables(section.found):
             print(f"\n{shown.title}")
@@ -179,19 +170,18 @@ def written(cell) -> str:
     """Returns a cell as text; a single repeat, which has no spread, is marked."""
     if cell.values is None:
         return cell.text
-    if len(cell.values) == 1:
-        return f"{numbers.number(cell.values[0], cell.unit)} (once)"
-    return numbers.spread(cell.values, cell.unit)
+    return (f"{numbers.number(*cell.values, cell.unit)} (once)" if len(cell.values) == 1
+            else numbers.spread(cell.values, cell.unit))
 
 
 def compare(section, ours: str, other: str, builds: bool) -> None:
     """Prints the geometric means of our values divided by another engine's, by measure and overall,
-    and the cells whose whole interval is worse. `builds` means that the two are builds of one
-    engine."""
+    and the cells whose whole interval is worse. `builds`: both are builds of one engine."""
     groups, worse, better = {}, [], {}
     for measure in section.experiment.measures:
         kind, _, rest = measure.key.partition(" ")
-        if measure.better not in (LESS, MORE) or not section.experiment.is_compared(kind):
+        if (measure.better not in (LESS, MORE)
+                or section.experiment.compared and kind not in section.experiment.compared):
             continue
         places = [at for engine, key, at, _ in section.found.all()
                   if (engine, key) == (ours, measure.key)]
@@ -199,7 +189,8 @@ def compare(section, ours: str, other: str, builds: bool) -> None:
             both = section.found.together((ours, measure.key, at), (other, measure.key, at))
             if not both:
                 continue
-            better[kind], ratios = measure.better, paired(*zip(*both))
+            better[kind] = measure.better
+            ratios = [max(our, LEAST) / max(their, LEAST) for our, their in both]
             for group in (rest or measure.label, "all"):
                 groups.setdefault(group, {}).setdefault(kind, []).append(ratios)
             found = interval(ratios)
@@ -215,35 +206,23 @@ def compare(section, ours: str, other: str, builds: bool) -> None:
             note(f"worse by more than {CELL:.0%}, interval and all: {'; '.join(worse)}")
 
 
-def paired(ours: list, theirs: list) -> list:
-    """Returns our value divided by theirs for each repeat."""
-    return [max(our, LEAST) / max(their, LEAST) for our, their in zip(ours, theirs)]
-
-
 def told(found: tuple, digits: int = 2) -> str:
-    """Returns the text for a result of `interval`."""
     middle, low, high = found
-    if low is None:
-        return f"{middle:.{digits}f}"
-    return f"{middle:.{digits}f} ({low:.{digits}f}..{high:.{digits}f})"
+    around = "" if low is None else f" ({low:.{digits}f}..{high:.{digits}f})"
+    return f"{middle:.{digits}f}{around}"
 
 
 def mean_over(cells: list) -> tuple:
-    """Returns the geometric mean over cells, each a list of ratios by repeat.
-
-    The interval is that of the repeats' means. Cells with unequal numbers of repeats have no
-    interval.
-    """
+    """Returns the geometric mean over cells, each a list of ratios by repeat, with the interval of
+    the repeats' means, if all cells have equally many."""
     if len(set(map(len, cells))) == 1:
         return interval([geometric_mean(repeat) for repeat in zip(*cells)])
     return geometric_mean([geometric_mean(cell) for cell in cells]), None, None
 
 
 def report_means(title: str, groups: dict, floors: set, judged: bool) -> None:
-    """Prints geometric means; with `judged`, also those that are worse by more than `SAME`.
-
-    `groups`: name -> measure -> cells. `floors`: the measures of which higher values are better.
-    """
+    """Prints geometric means of `groups` (name -> measure -> cells); with `judged`, also those that
+    are worse by more than `SAME`. `floors`: measures of which higher values are better."""
     found = {name: {measure: mean_over(cells) for measure, cells in measures.items()}
              for name, measures in groups.items()}
     columns = list(dict.fromkeys(measure for measures in found.values() for measure in measures))

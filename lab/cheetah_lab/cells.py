@@ -1,5 +1,4 @@
-"""Measures sysbench's workloads in *cells*: one workload with one number of connections, after a
-warm-up.
+"""Measures sysbench's workloads in *cells*: a workload with so many connections, after a warm-up.
 
 A cell that fails while the server lives has no values; a remark reports the failure.
 """
@@ -29,27 +28,22 @@ COMPARED = ("tps", "p99", "cpu", "rate", "reads", "worst", "slow")
 
 
 def tables(rows: int, texts: str = "digits") -> sysbench.Tables:
-    """Returns sysbench's tables with this total number of rows."""
     return sysbench.Tables(max(rows // TABLES, 1), TABLES, texts)
 
 
 def measures(names: list) -> list:
-    """Returns the measures of cells with these names."""
     return [Measure(f"{field} {name}", f"{name}: {label}", unit, better)
             for name in names for field, (label, unit, better) in FIELDS.items()]
 
 
 def seconds(names: list, places: int, each: float, warm_seconds: float) -> float:
-    """Returns the time for all cells with these names at `places` places."""
     return len(names) * places * (each + warm_seconds + STOP_SECONDS)
 
 
 def chosen(words: str, known: list, what: str) -> list:
-    """Returns the named elements of a comma-separated list, or all for "all". Raises Failure for
-    unknown names."""
+    """Returns the named words of a list with commas, "all" for all. Raises Failure for others."""
     found = known if words == "all" else words.split(",")
-    unknown = [word for word in found if word not in known]
-    if unknown:
+    if unknown := [word for word in found if word not in known]:
         raise Failure(f"no such {what}: {', '.join(unknown)}; there are {', '.join(known)}")
     return found
 
@@ -116,14 +110,12 @@ def watched(look):
 
 
 def plots(results, names: list, x_label: str) -> list:
-    """Returns a line plot of the transactions per second for each name."""
     return [Plot(name, f"{name}: transactions a second", "lines", x_label, "1/s",
                  show.lines(results, f"tps {name}"), log_x=True)
             for name in names if show.lines(results, f"tps {name}")]
 
 
 def table(results, title: str, names: list, at_said: str) -> Table:
-    """Returns a table with a row for each cell and engine."""
     rows = []
     for name in names:
         places = sorted({at for engine in results.engines

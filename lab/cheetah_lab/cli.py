@@ -88,9 +88,7 @@ def run(runs: Path, full: bool, names: tuple, factor: float, repeats: int, asked
 
 
 def chosen_by(names: tuple) -> list:
-    """Returns the named experiments, or all that need not be named."""
-    return [experiment for experiment in experiments.load(names)
-            if names or not experiment.by_name]
+    return [experiment for experiment in experiments.load(names) if names or not experiment.by_name]
 
 
 def say_before(chosen: list, keys: list, scale: Scale, asked: tuple) -> None:
@@ -107,8 +105,7 @@ def say_before(chosen: list, keys: list, scale: Scale, asked: tuple) -> None:
 
 
 def show_page(found: store.Run) -> None:
-    """Writes a run's page and prints its path. Raises Failure if the page cannot be written; the
-    values are kept."""
+    """Writes a run's page and prints its path. Raises Failure if it cannot be written."""
     try:
         place = sections.page(found)
     except Exception as error:

@@ -1,11 +1,7 @@
 """Counts the pages that an engine read from its files, with its own counters."""
 
-COUNTERS = {
-    "InnoDB": ["Innodb_pages_read"],
-    "Cheetah": ["Cheetah_pool_reads"],
-    "MyRocks": ["Rocksdb_block_cache_data_miss", "Rocksdb_block_cache_index_miss",
-                "Rocksdb_block_cache_filter_miss"],
-}
+COUNTERS = {"InnoDB": ["Innodb_pages_read"], "Cheetah": ["Cheetah_pool_reads"],
+            "MyRocks": [f"Rocksdb_block_cache_{kind}_miss" for kind in ("data", "index", "filter")]}
 
 
 def pages_read(server, family: str) -> int:

@@ -1,5 +1,4 @@
-"""The engines that the lab compares, by key. The words of an engine follow the closing parenthesis
-of CREATE TABLE."""
+"""The engines that the lab compares, by key, with the words that follow CREATE TABLE (..)."""
 
 from pathlib import Path
 
@@ -34,8 +33,7 @@ ALL = {
 }
 for _key, _engine in ALL.items():
     _engine.key = _key
-# the keys of both engines with their defaults; their values are shown next to the documents'
-# figures
+# both engines with their defaults, whose values are shown next to the documents' figures
 INNODB, CHEETAH = "innodb-dynamic", "cheetah"
 QUICK = [INNODB, "innodb-8k", "myrocks", CHEETAH]
 # the engines of a full run; the others run only if they are named
@@ -43,19 +41,16 @@ FULL = [key for key in ALL if not key.endswith(("-encrypted", "-before"))]
 
 
 def named(words: str) -> list:
-    """Returns the keys of engines given as comma-separated keys or labels. "InnoDB" alone means
-    DYNAMIC, its default."""
+    """Returns the keys of engines given by keys or labels, with commas. "InnoDB" means DYNAMIC."""
     by_word = {**{engine.label: key for key, engine in ALL.items()}, **{key: key for key in ALL},
                "InnoDB": INNODB}
-    unknown = [word for word in words.split(",") if word not in by_word]
-    if unknown:
+    if unknown := [word for word in words.split(",") if word not in by_word]:
         raise Failure(f"no such engine: {', '.join(unknown)}; there are {', '.join(by_word)}")
     return [by_word[word] for word in words.split(",")]
 
 
 def given_plugin(file: str) -> Path:
-    """Makes the engine `BEFORE` use another build of the plugin. Raises Failure if the file does
-    not exist."""
+    """Makes the engine `BEFORE` use another build of the plugin. Raises Failure without it."""
     plugin = Path(file).expanduser().resolve()
     if not plugin.is_file():
         raise Failure(f"no such file: {plugin}")

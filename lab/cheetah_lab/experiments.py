@@ -19,16 +19,13 @@ TEXTS, LISTS, TABLES = (("title", "question", "method", "document"), ("quotes",)
 
 
 def names() -> list:
-    """Returns the names of all experiments in alphabetical order."""
     return sorted(place.parent.name for place in FOLDER.glob("*/experiment.toml"))
 
 
 def load(chosen: list = ()) -> list:
-    """Returns the chosen experiments, or all if none is chosen. Raises Failure for an unknown name
-    and for an incomplete folder."""
+    """Returns the chosen experiments, by default all. Raises Failure for a wrong name or folder."""
     known = names()
-    unknown = [name for name in chosen if name not in known]
-    if unknown:
+    if unknown := [name for name in chosen if name not in known]:
         raise Failure(f"no experiment {', '.join(unknown)}; there are {', '.join(known)}")
     return [_load(FOLDER / name) for name in known if name in chosen or not chosen]
 

@@ -17,30 +17,31 @@ CERTAIN = 0.90   # the confidence level of intervals
 
 
 def within(claim: str, what: str, ratios: list, low: float = 0, high: float = math.inf) -> Verdict:
-    """Returns the verdict on whether the value estimated by `ratios` is between `low` and `high`.
-    `what` names the ratio in the reason."""
+    """Returns the verdict on whether the value of `what`, of these `ratios`, is within bounds."""
     if not ratios:
         return Verdict(claim, OPEN, f"{what}: not measured")
-    # without logarithms there is no interval, so all repeats must agree
-    if len(ratios) > 1 and min(ratios) <= 0:
-        inside = [low <= ratio <= high for ratio in ratios]
-        return Verdict(claim, HOLDS if all(inside) else OPEN if any(inside) else FAILS,
-                       f"{what}: {number(min(ratios))} to {number(max(ratios))}, "
-                       f"wanted {bounds(low, high)}")
     if len(ratios) == 1:
-        return Verdict(claim, OPEN, f"{what}: {', '.join(number(ratio) for ratio in ratios)}: "
-                                    "there is no spread to judge by")
-    middle, least, most = interval(ratios)
-    outcome = (HOLDS if low <= least and most <= high
-               else FAILS if most < low or least > high else OPEN)
-    return Verdict(claim, outcome,
-                   f"{what}: {number(middle)} (90 % interval {number(least)} to {number(most)}), "
-                   f"wanted {bounds(low, high)}")
+        return Verdict(claim, OPEN, f"{what}: {number(*ratios)}: there is no spread to judge by")
+    # without logarithms there is no interval, so all repeats must agree
+    if min(ratios) <= 0:
+        inside = [low <= ratio <= high for ratio in ratios]
+        outcome = HOLDS if all(inside) else OPEN if any(inside) else FAILS
+        told = f"{number(min(ratios))} to {number(max(ratios))}"
+    else:
+        middle, least, most = interval(ratios)
+        outcome = (HOLDS if low <= least and most <= high
+                   else FAILS if most < low or least > high else OPEN)
+        told = f"{number(middle)} (90 % interval {number(least)} to {number(most)})"
+    return Verdict(claim, outcome, f"{what}: {told}, wanted {bounds(low, high)}")
+
+
+def each(claims: dict, rows: list) -> list:
+    """Returns a verdict of `within` for each row: the key of its claim, and the arguments."""
+    return [within(claims[key], *row) for key, *row in rows]
 
 
 def at_most(claim: str, what: str, values: list, limit: float) -> Verdict:
-    """Returns the verdict on whether values that may be zero (errors, pages) are at most `limit`.
-    It takes two or more repeats that all agree."""
+    """Returns the verdict on whether values (errors, pages) are at most `limit`, in all repeats."""
     if not values:
         return Verdict(claim, OPEN, f"{what}: not measured")
     why = f"{what}: {number(min(values))} to {number(max(values))}, wanted {bounds(0, limit)}"
@@ -51,8 +52,7 @@ def at_most(claim: str, what: str, values: list, limit: float) -> Verdict:
 
 
 def all_are(claim: str, what: str, values: list, wanted: float) -> Verdict:
-    """Returns the verdict on whether every value equals `wanted`; one other value refutes the
-    claim."""
+    """Returns the verdict on whether every value equals `wanted`; one other value refutes it."""
     if not values:
         return Verdict(claim, OPEN, f"{what}: not measured")
     why = f"{what}: {number(min(values))} to {number(max(values))}, wanted {number(wanted)} always"
@@ -63,7 +63,6 @@ def all_are(claim: str, what: str, values: list, wanted: float) -> Verdict:
 
 
 def bounds(low: float, high: float) -> str:
-    """Returns the text for the wanted range."""
     if low > 0 and high < math.inf:
         return f"{number(low)} to {number(high)}"
     return f"at least {number(low)}" if low > 0 else f"at most {number(high)}"

@@ -22,7 +22,6 @@ NOT_MEASURING = ("report", "bench.py", "judge.py", "numbers.py", "progress.py",
 
 
 def machine() -> dict:
-    """Returns the properties of processor, memory, disk and system."""
     disk = shutil.disk_usage(VAR)
     return {"processor": _after_colon("/proc/cpuinfo", "model name") or platform.machine(),
             "cores": len(os.sched_getaffinity(0)), **device.price(VAR),
@@ -32,7 +31,6 @@ def machine() -> dict:
 
 
 def told(about: dict) -> str:
-    """Returns a line on the cost of a read from this machine's device."""
     if "read_cpu_us" not in about:
         return "what a read of the device costs was not measured"
     return (f"a read of 16 KiB past the page cache: {about['read_cpu_us']:.0f} us of a processor; "
@@ -62,8 +60,7 @@ def hash_of(file: Path) -> str:
 
 
 def plugin_file() -> tuple:
-    """Returns what changes whenever the plugin is written (inode, size, time), without reading the
-    file; empty if it was not built."""
+    """Returns what changes when the plugin is written, without reading it; empty without it."""
     try:
         found = PLUGIN.stat()
     except FileNotFoundError:
@@ -72,8 +69,7 @@ def plugin_file() -> tuple:
 
 
 def code(experiments: Path) -> str:
-    """Returns the hash of all code that affects measurements: the lab, the experiments in the
-    folder, the tools, and the load generator's source."""
+    """Returns the hash of all code that affects measurements, the load generator's included."""
     total = hashlib.sha256()
     for top in [*(PROJECT / name for name in CODE), experiments]:
         for file in sorted(top.rglob("*")):
@@ -84,8 +80,7 @@ def code(experiments: Path) -> str:
 
 
 def memory_group() -> str:
-    """Returns the version of the cgroups that limit the servers' memory, page cache included, or
-    "none" if they are not available."""
+    """Returns the version of cgroups that limit the servers' memory, or "none" without them."""
     group = cgroup.make(1 << 30)
     if not group:
         return "none"
@@ -109,8 +104,7 @@ def _system() -> str:
 
 
 def _file_system(place: Path) -> str:
-    """Returns the type of a folder's file system: that of the mount with the longest path above
-    it."""
+    """Returns the type of a folder's file system: of the mount with the longest path above it."""
     mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
     above = [(len(words[1]), words[2]) for words in mounts
              if place == Path(words[1]) or Path(words[1]) in place.parents]

@@ -1,5 +1,4 @@
-"""Defines what an experiment is, what it measures, and what it shows. This is plain data; nothing
-here runs anything.
+"""Defines what an experiment is, what it measures, and what it shows: plain data, nothing runs.
 
 A *run* is a set of experiments. An experiment is repeated; in each repeat every engine has one
 *trial*. A trial yields *values*, each of a *measure* that the experiment declares. From the values
@@ -15,8 +14,7 @@ ABSENT = "–"                               # shown in place of a missing value
 
 @dataclass(frozen=True)
 class Measure:
-    """A kind of figure. `unit` is one of s, ms, us, bytes, 1/s, rows, pages, ratio, or empty for a
-    count."""
+    """A kind of figure. `unit`: s, ms, us, bytes, 1/s, rows, pages, ratio, or empty for a count."""
 
     key: str
     label: str
@@ -26,24 +24,21 @@ class Measure:
 
 @dataclass(frozen=True)
 class Value:
-    """One figure of one trial. `at` is the position on the horizontal axis, for measures that are
-    curves (connections, rows, a second)."""
+    """A figure of a trial. `at`: its place on the horizontal axis, for measures that are curves."""
 
     measure: str
     value: float
     at: float = None
 
 
-# A trial yields this at points where the other engines get their turn, in experiments that are
-# measured `together`.
+# A trial yields this where other engines get their turn, in experiments measured `together`.
 TURN = object()
 
 
 @dataclass(frozen=True)
 class Scale:
-    """The size of the experiments. `factor` 1.0 is the quick run. `full` requests all engines and
-    numbers of connections; some experiments then also have more rows, more variants or longer
-    phases."""
+    """The size of the experiments. `factor` 1.0 is the quick run. `full`: all engines and numbers
+    of connections, and in some experiments also more rows, more variants or longer phases."""
 
     factor: float = 1.0
     full: bool = False
@@ -57,8 +52,7 @@ class Scale:
 @dataclass(frozen=True)
 class Series:
     """A line or a group of bars. `points` are (x, values of all repeats); x is a number for lines,
-    a word for bars. `engine` is the key of the measured engine, which determines the colour; it is
-    empty for computed values."""
+    a word for bars. `engine`, empty for computed values, is a key and determines the colour."""
 
     label: str
     points: list
@@ -67,8 +61,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Plot:
-    """A plot of `kind` "lines" or "bars". The mark shows the median; a bar or a band around it
-    shows all repeats."""
+    """A plot, "lines" or "bars". The mark is the median; a bar or band around it, all repeats."""
 
     key: str
     title: str
@@ -102,9 +95,8 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the documents next to the values measured here, those of all repeats. `document`
-    is the document's number, or None for a curve or a claim; `key` is the key in the list of
-    figures: "W1 8K"."""
+    """A documents' figure next to the values measured here, of all repeats. `document` is its
+    number (None for a curve or a claim), `key` the key in the list of figures: "W1 8K"."""
 
     key: str
     what: str
@@ -120,8 +112,7 @@ HOLDS, FAILS, OPEN = "holds", "does not hold", "not decided"
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on a claim: `outcome` is HOLDS, FAILS or OPEN (too much noise, or not measured);
-    `why` contains the figures."""
+    """The verdict on a claim. `outcome`: HOLDS, FAILS or OPEN; `why` contains the figures."""
 
     claim: str
     outcome: str
@@ -153,22 +144,14 @@ class Experiment:
 
     def choose(self, options: dict) -> None:
         """Sets the options that the experiment has, and ignores the others."""
-        self.option.update((name, value) for name, value in options.items()
-                           if name in self.options)
-
-    def is_compared(self, kind: str) -> bool:
-        """Returns whether `make bench` reports ratios of measures whose keys begin with this
-        word."""
-        return not self.compared or kind in self.compared
+        self.option.update((name, value) for name, value in options.items() if name in self.options)
 
     def engines(self, chosen: list, scale: Scale) -> list:
-        """Returns the keys of the engines that have a trial: the chosen ones and those that the
-        document itself compares."""
+        """Returns the keys of the engines that have a trial: the chosen and the document's own."""
         return list(chosen)
 
     def skip(self) -> str:
-        """Returns why this machine cannot run the experiment (such as a missing data set), or
-        ""."""
+        """Returns why this machine cannot run the experiment (such as missing data), or ""."""
         return ""
 
     def seconds(self, factor: float, chosen: bool) -> float:
@@ -178,32 +161,26 @@ class Experiment:
         return factor * (said["seconds"] if chosen else said.get("extra_seconds", said["seconds"]))
 
     def room_bytes(self, scale: Scale) -> int:
-        """Returns the bytes of disk that one trial takes, in addition to an empty server. The
-        default is the value in `experiment.toml`."""
+        """Returns the bytes of disk of a trial, by default those in `experiment.toml`."""
         return round(self.about["room"]["bytes"] * scale.factor)
 
     def input_bytes(self, scale: Scale) -> int:
-        """Returns the bytes of the files that the experiment makes for its trials and later
-        runs."""
+        """Returns the bytes of files that the experiment makes for its trials and later runs."""
         return round(self.about["room"].get("input_bytes", 0) * scale.factor)
 
     def run(self, trial):
-        """Runs one engine in one repeat, as a generator of Values. Blocks while it measures; starts
-        and stops servers."""
+        """Yields the Values of one engine in one repeat. Blocks; starts and stops servers."""
         raise NotImplementedError
 
+    # the contents of a run's page; `results` is this experiment's `results.Found`
     def plots(self, results) -> list:
-        """Returns the plots of a run; `results` is this experiment's `results.Found`."""
         return []
 
     def tables(self, results) -> list:
-        """Returns the tables of a run."""
         return []
 
     def figures(self, results) -> list:
-        """Returns the documents' figures with the measured values."""
         return []
 
     def verdicts(self, results) -> list:
-        """Returns the verdicts on the claims."""
         return []

@@ -37,8 +37,7 @@ def number(value, unit: str) -> str:
 
 
 def digits(value: float, unit: str, like: float = None) -> str:
-    """Returns the number without its unit, in the unit and with the number of decimal places that
-    `like` (by default the value itself) would have."""
+    """Returns the number without its unit, in the unit and decimal places of `like` or itself."""
     like = value if like is None else like
     by = divisor(like, unit)
     value, size = value / by, abs(like / by)
@@ -48,8 +47,7 @@ def digits(value: float, unit: str, like: float = None) -> str:
 
 
 def places(size: float, unit: str) -> int:
-    """Returns the decimal places for three significant digits; counts have none, ratios two unless
-    small."""
+    """Returns the decimal places for three significant digits; counts have 0, ratios mostly 2."""
     if size == 0 or size >= 100 or (unit in ("rows", "pages") and size >= 10):
         return 0
     if unit == "ratio" and size >= 0.1:

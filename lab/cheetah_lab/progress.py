@@ -32,7 +32,6 @@ class Progress:
         self.bar.stop()
 
     def begin(self, planned) -> None:
-        """Records that a trial begins."""
         self.title = planned.title()
         self.step("")
 
@@ -56,7 +55,6 @@ class Progress:
 
 
 def human(seconds: float) -> str:
-    """Returns a readable time span."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 
 
 class Found:
-    """The values from the trials of one experiment. `trials` holds dicts with engine, repeat and
-    values ([measure, value, at])."""
+    """The values of one experiment. `trials`: dicts with engine, repeat and values."""
 
     def __init__(self, trials: list, engines: dict):
         """`engines`: key -> Engine, in display order."""
@@ -31,11 +30,9 @@ class Found:
         return found
 
     def label(self, engine: str) -> str:
-        """Returns the engine's name on pages."""
         return self.known[engine].label
 
     def family(self, engine: str) -> str:
-        """Returns InnoDB, MyRocks or Cheetah."""
         return self.known[engine].family
 
     def values(self, engine: str, measure: str, at: float = None) -> list:
@@ -55,21 +52,18 @@ class Found:
 
     def ratios(self, engine: str, measure: str, base: str, at: float = None,
                base_measure: str = "") -> list:
-        """Returns the value divided by the value of `base`, for each repeat."""
         above, below = (self._by_repeat(engine, measure, at),
                         self._by_repeat(base, base_measure or measure, at))
         return [above[repeat] / below[repeat] for repeat in above if below.get(repeat)]
 
     def together(self, *places) -> list:
-        """Returns, for each repeat that has all `places`, the values in this order. A place is
-        (engine, measure, x)."""
+        """Returns, for each repeat that has all `places` (engine, measure, x), their values."""
         found = [self._by_repeat(*place) for place in places]
         return [tuple(values[repeat] for values in found) for repeat in found[0]
                 if all(repeat in values for values in found)]
 
     def by_smallest(self, engine: str, measure: str, others: list) -> list:
-        """Returns the value divided by the smallest value of `others`, for each repeat that has all
-        of them."""
+        """Returns the value by the smallest value of `others`, for each repeat that has all."""
         above, below = (self._by_repeat(engine, measure, None),
                         [self._by_repeat(other, measure, None) for other in others])
         return [value / min(found[repeat] for found in below) for repeat, value in above.items()
@@ -87,9 +81,8 @@ class Found:
         return made
 
     def mean_of_cells(self, engine: str, measures: list, base: str, only: float = None) -> list:
-        """Returns, for each repeat, the geometric mean of the ratios over all places of several
-        measures that are curves. Places with fewer repeats than others, or with a ratio that is not
-        positive, are left out. `only` restricts the mean to one place."""
+        """Returns, for each repeat, the geometric mean of the ratios over all places (or `only`
+        one) of curves. Places with fewer repeats or a ratio that is not positive are left out."""
         cells = [ratios for measure in measures for ratios in
                  (self.ratios(engine, measure, base, at) for at, _ in self.curve(engine, measure)
                   if only in (None, at))

@@ -17,8 +17,7 @@ SCALES = (100, 50, 20, 10, 5, 2, 1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
 
 
 def check(experiments: list, scale: Scale, place: Path) -> None:
-    """Raises Failure if the free bytes of `place` do not suffice. The message says what is needed,
-    what is free, and which scale would fit."""
+    """Raises Failure unless `place` has enough free bytes, with the scale that would fit."""
     free = shutil.disk_usage(place).free - KEEP_BYTES
     if needed(experiments, scale) <= free:
         return

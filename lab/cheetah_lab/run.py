@@ -29,25 +29,20 @@ from .trial import Refused, Trial
 
 @dataclass(frozen=True)
 class Planned:
-    """A planned trial."""
-
     experiment: Experiment
     engine: str
     repeat: int
     chosen: bool
 
     def title(self) -> str:
-        """Returns the trial's name in messages."""
         return f"{self.experiment.name}, {engines.ALL[self.engine].label}, repeat {self.repeat + 1}"
 
     def key(self) -> tuple:
-        """Returns the trial's key in the run."""
         return self.experiment.name, self.engine, self.repeat
 
 
 def plan(chosen: list, asked: list, scale: Scale) -> list:
-    """Returns all trials of a run, in order. `chosen`: experiments that this machine can run;
-    `asked`: keys of engines."""
+    """Returns all trials in order. `chosen`: experiments that can run; `asked`: engines' keys."""
     trials = []
     for repeat in range(scale.repeats):
         for experiment in chosen:
@@ -82,8 +77,7 @@ def describe(chosen: list, asked: list, scale: Scale, inputs: dict = None,
 
 
 def find(runs: Path, about: dict, name: str, fresh: bool) -> store.Run:
-    """Returns the run to continue (the newest unfinished one with the same settings) or a new one.
-    Raises Failure if the name is taken."""
+    """Returns the newest unfinished run alike, or a new one. Raises Failure for a taken name."""
     if name and (runs / name).exists():
         run = store.named(runs, name)
         if fresh or not run.same(about):
@@ -102,16 +96,14 @@ def find(runs: Path, about: dict, name: str, fresh: bool) -> store.Run:
 
 
 def new_name(runs: Path) -> str:
-    """Returns the date and time, with a number appended if a run already has this name."""
     name = datetime.datetime.now().strftime("%Y-%m-%d-%H%M")
     return next(word for word in (name, *(f"{name}-{number}" for number in range(2, 1000)))
                 if not (runs / word).exists())
 
 
 def execute(run: store.Run, chosen: list, asked: list, scale: Scale) -> int:
-    """Runs the remaining trials; returns the number of failed ones. KeyboardInterrupt propagates
-    after the clean-up. So does Failure if the plugin is no longer that of the run; a trial during
-    which the plugin was replaced is not saved. Blocks to the end."""
+    """Runs the remaining trials; returns how many failed. Raises Failure if the plugin was
+    replaced, without saving that trial. Blocks to the end, also for a clean-up after Ctrl-C."""
     able = [experiment for experiment in chosen if not experiment.skip()]
     for experiment in chosen:
         if experiment.skip():
@@ -153,8 +145,7 @@ def rounds(planned: list) -> list:
 
 
 def measured(together: list, scale: Scale, folder: Path, progress, errors: Path, refusals: dict):
-    """Runs trials that take turns, and yields each with its line for trials.jsonl as it ends. The
-    servers of all but one trial are paused."""
+    """Runs trials that take turns, one unpaused, and yields each with its line as it ends."""
     with contextlib.ExitStack() as stack:
         going = []
         for planned in together:
@@ -183,7 +174,6 @@ def same_plugin(run: store.Run, file) -> tuple:
 
 
 def outcome(said: dict) -> str:
-    """Returns how a trial ended, in a line."""
     return next((f"{word} ({(said[word].splitlines() or [''])[0]})"
                  for word in ("failed", "refused") if word in said), "measured")
 
@@ -230,7 +220,6 @@ class Going:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def said(self) -> dict:
-        """Returns the trial's line for trials.jsonl."""
         planned, trial = self.planned, self.trial
         return {"experiment": planned.experiment.name, "engine": planned.engine,
                 "repeat": planned.repeat, "chosen": planned.chosen, **self._ended,
@@ -239,7 +228,6 @@ class Going:
 
 
 def keep_traceback(errors: Path, what: str) -> None:
-    """Appends the traceback of the current error to a log."""
     with open(errors, "a") as log:
         log.write(f"{now()} {what}\n{traceback.format_exc()}\n")
 
@@ -265,8 +253,7 @@ def values_of(experiment: Experiment, trial: Trial):
 
 @contextlib.contextmanager
 def cleaned():
-    """Provides a folder for servers. However the block ends, nothing of the trials remains: no
-    folders, processes or groups."""
+    """Provides a folder for servers. Afterwards no folders, processes or groups remain."""
     sweep()
     folder = scratch("lab")
     short = Path(tempfile.mkdtemp(prefix=f"cheetah-lab-{os.getpid()}-"))
@@ -284,8 +271,7 @@ def cleaned():
 
 
 def sweep() -> None:
-    """Deletes the groups and the folders of sockets of killed runs. (Their servers ended with
-    them.)"""
+    """Deletes the groups and socket folders of killed runs, whose servers ended with them."""
     cgroup.sweep()
     for left in Path(tempfile.gettempdir()).glob("cheetah-lab-*"):
         owner = left.name.split("-")[2]
@@ -295,8 +281,7 @@ def sweep() -> None:
 
 @contextlib.contextmanager
 def one_interrupt():
-    """Makes the first Ctrl-C or SIGTERM raise KeyboardInterrupt, and ignores later ones during the
-    clean-up."""
+    """Makes the first Ctrl-C or SIGTERM raise KeyboardInterrupt; later ones are ignored."""
     def interrupted(*_):
         for number in handlers:
             signal.signal(number, signal.SIG_IGN)
@@ -311,7 +296,6 @@ def one_interrupt():
 
 
 def end_children() -> None:
-    """Kills the remaining child processes and waits for them."""
     children = [int(word) for file in Path("/proc/self/task").glob("*/children")
                 for word in file.read_text().split()]
     for child in children:
@@ -321,5 +305,4 @@ def end_children() -> None:
 
 
 def now() -> str:
-    """Returns the time in the format of run.json."""
     return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")

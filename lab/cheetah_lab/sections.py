@@ -19,8 +19,7 @@ def page(run: Run) -> Path | None:
 
 
 def sections(run: Run) -> list:
-    """Returns a section for each experiment of the run that this lab still has, including skipped
-    ones."""
+    """Returns a section for each experiment of the run that this lab has, also skipped ones."""
     trials = run.trials()
     names = [name for name in run.about["experiments"] if name in experiments.names()]
     return [section(experiment, [trial for trial in trials
@@ -29,7 +28,6 @@ def sections(run: Run) -> list:
 
 
 def section(experiment, trials: list, about: dict) -> Section:
-    """Returns the section of one experiment."""
     experiment.choose(about["asked"].get("options", {}))
     keys = about["experiments"][experiment.name]["engines"]
     known = {key: engine for key, engine in engines.ALL.items() if key in keys}
@@ -50,7 +48,6 @@ def section(experiment, trials: list, about: dict) -> Section:
 
 
 def repeats(section: Section) -> int:
-    """Returns the maximum number of repeats with values of one engine."""
     counts = [sum(trial["engine"] == key and "values" in trial for trial in section.trials)
               for key in section.found.known]
     return max(counts, default=0)

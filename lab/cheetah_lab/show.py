@@ -5,7 +5,6 @@ from .model import ABSENT, Cell, Figure, Series, Table
 
 
 def figure(found, key: str, what: str, document: float, unit: str, values) -> Figure:
-    """Returns a figure. `values(engine)` returns the values of all repeats."""
     others = {found.label(engine): values(engine) for engine in found.engines
               if engine not in (INNODB, CHEETAH) and values(engine)}
     return Figure(key, what, document, unit, values(INNODB), values(CHEETAH), others)
@@ -19,14 +18,12 @@ def others(found, values, engines: list) -> dict:
 
 
 def lines(found, measure: str) -> list:
-    """Returns a line for each engine that has the measure."""
     return [Series(found.label(engine), found.curve(engine, measure), engine)
             for engine in found.engines if found.curve(engine, measure)]
 
 
 def bars(found, measures: dict) -> list:
-    """Returns a group of bars for each engine; `measures`: the word below a bar -> (measure,
-    at)."""
+    """Returns a group of bars for each engine; `measures`: word below a bar -> (measure, at)."""
     made = []
     for engine in found.engines:
         points = [(word, found.values(engine, measure, at))
@@ -37,13 +34,11 @@ def bars(found, measures: dict) -> list:
 
 
 def cell(values: list, unit: str) -> Cell:
-    """Returns a cell with the values of all repeats, or with a dash if there are none."""
     return Cell(values=values, unit=unit) if values else Cell(ABSENT)
 
 
 def cells(found, engine: str, measures: list) -> list:
-    """Returns a row of a table: the engine, then a cell for each (measure, at, unit) of
-    `measures`."""
+    """Returns a row of a table: the engine, then a cell for each (measure, at, unit)."""
     return [Cell(found.label(engine)),
             *(cell(found.values(engine, measure, at), unit) for measure, at, unit in measures)]
 
@@ -54,8 +49,7 @@ def columns(measures: list) -> list:
 
 
 def table(found, title: str, shown: list, caption: str = "") -> Table:
-    """Returns a table with a row for each engine that has values in any of the columns `shown`:
-    (head, measure, at, unit)."""
+    """Returns a table with a row for each engine with values; `shown`: head, measure, at, unit."""
     rows = [cells(found, engine, [column[1:] for column in shown]) for engine in found.engines
             if any(found.values(engine, measure, at) for _, measure, at, _ in shown)]
     return Table(title, ["engine", *(column[0] for column in shown)], rows, caption)

@@ -35,24 +35,19 @@ IDENTITY = ("asked", "plugin", "code", "memory_group")
 
 
 class Run:
-    """The folder of one run."""
-
     def __init__(self, folder: Path, about: dict):
         self.folder, self.about = folder, about
 
     @property
     def name(self) -> str:
-        """Returns the name of the folder."""
         return self.folder.name
 
     def save(self) -> None:
-        """Writes run.json (S2)."""
         self.folder.mkdir(parents=True, exist_ok=True)
         replace(self.folder / "run.json", json.dumps(self.about, indent=1) + "\n")
 
     def append(self, trial: dict) -> None:
-        """Saves a trial (S1). Raises Failure if it cannot be written, and ValueError for values
-        that JSON does not have."""
+        """Saves a trial (S1). Raises Failure, or ValueError for values that JSON does not have."""
         line, place = (json.dumps(trial, allow_nan=False).encode() + b"\n",
                        self.folder / "trials.jsonl")
         try:
@@ -82,13 +77,11 @@ class Run:
                 for trial in self.trials() if not trial.get("failed")}
 
     def same(self, about: dict) -> bool:
-        """Returns whether a run with this description has the same identity."""
         return all(self.about.get(key) == about.get(key) for key in IDENTITY)
 
 
 def replace(place: Path, text: str) -> None:
-    """Writes a file atomically and durably: after a power cut it has the old or the new contents
-    (S2). Raises Failure if it cannot be written."""
+    """Writes a file atomically and durably (S2). Raises Failure if it cannot be written."""
     fresh = place.with_name(place.name + ".new")
     try:
         with open(fresh, "w", encoding="utf-8") as file:
@@ -108,12 +101,10 @@ def replace(place: Path, text: str) -> None:
 
 
 def whole_lines(place: Path) -> int:
-    """Returns the number of bytes up to the end of the file's last complete line."""
     return place.read_bytes().rfind(b"\n") + 1 if place.exists() else 0
 
 
 def opened(folder: Path) -> Run:
-    """Returns the run in a folder with a run.json."""
     try:
         return Run(folder, json.loads((folder / "run.json").read_text()))
     except json.JSONDecodeError as failure:
@@ -121,14 +112,12 @@ def opened(folder: Path) -> Run:
 
 
 def every(runs: Path) -> list:
-    """Returns all runs, newest first."""
     found = [opened(place.parent) for place in runs.glob("*/run.json")]
     return sorted(found, key=lambda run: run.about["begun"], reverse=True)
 
 
 def named(runs: Path, name: str) -> Run:
-    """Returns a run by its name or by the path of its folder; raises Failure if it does not
-    exist."""
+    """Returns a run by its name or its folder's path; raises Failure if it does not exist."""
     for folder in (runs / name, Path(name)):
         if name and (folder / "run.json").exists():
             return opened(folder)
@@ -138,8 +127,7 @@ def named(runs: Path, name: str) -> Run:
 
 @contextlib.contextmanager
 def alone(runs: Path):
-    """Locks the lab, because two runs at once would disturb each other. Raises Failure if another
-    run has the lock."""
+    """Locks the lab: two runs would disturb each other. Raises Failure if another has the lock."""
     runs.mkdir(parents=True, exist_ok=True)
     with open(runs / ".lock", "a+b") as lock:
         try:

@@ -1,5 +1,4 @@
-"""One engine in one repeat of one experiment: private servers with the same memory and the same
-guarantees for all engines.
+"""One engine in one repeat of one experiment: private servers with equal memory and guarantees.
 
 All engines read and write their data past the page cache, as in production use. While an experiment
 prepares (bulk loads, merges, sorts), a memory cgroup limits all memory, page cache included,
@@ -23,15 +22,13 @@ LOOSE_BYTES = 384 << 20         # in addition to the cache, while not held
 PAGE_CACHE_BYTES = 24 << 20     # while held
 REST_SECONDS_MAX = 60
 LOG_BYTES = 256 << 20
-# The number of pages that InnoDB keeps free for later use. The default of 1536 is a small part of a
-# large server's cache, but more than the whole cache of a small one.
+# The pages that InnoDB keeps free. The default, 1536, is more than the whole of a small cache.
 FREE_PAGES_MIN = {"innodb_lru_scan_depth": 100}
 PROGRAMS = [SERVER / "usr/sbin/mariadbd", SERVER / "usr/lib/mysql/plugin/ha_rocksdb.so", PLUGIN]
 
 
 class Refused(Exception):
-    """The engine is not available here, or refuses the experiment's tables. The engine's column
-    shows the reason."""
+    """The engine is absent here, or refuses the tables. Its column shows the reason."""
 
 
 @dataclass
@@ -42,17 +39,10 @@ class Memory:
     cache_bytes: int
 
     def loosen(self) -> None:
-        """Sets the generous limit for loads."""
         if self.group:
             self.group.limit(self.cache_bytes + LOOSE_BYTES)
 
-    def held(self, page_cache_bytes: int):
-        """For a block, limits the page cache to the same size for all engines. The dictionary that
-        this provides has the measured sizes after the block."""
-        return self.group.held(page_cache_bytes) if self.group else contextlib.nullcontext({})
-
     def check(self) -> None:
-        """Raises Failure if the kernel killed the server for lack of memory."""
         if self.group and self.group.kills():
             raise Failure("the kernel killed the server, which needed more than the "
                           f"{(self.cache_bytes + LOOSE_BYTES) >> 20} MiB of memory that a load "
@@ -64,30 +54,22 @@ class Trial:
 
     def __init__(self, engine, scale, repeat: int, chosen: bool, folder: Path,
                  on_step=lambda text: None):
-        """`chosen`: the engine was requested and does not run only for the documents' figures.
-        `folder`: an empty folder for servers, removed by the caller. `on_step` receives the current
-        step."""
+        """`chosen`: requested, so not only for the documents' figures. `folder`: empty, for
+        servers, removed by the caller. `on_step` receives the current step."""
         self.engine, self.scale, self.repeat, self.chosen = engine, scale, repeat, chosen
         self.folder, self.on_step = folder, on_step
-        # what a person would type to see the same result; shown on the page
-        self.commands = []
-        # what a reader of the values must know; shown on the page
-        self.remarks = []
-        # whether memory cgroups limited its servers, page cache included
-        self.limited = None
-        # the `held` phases: phase, and bytes: on_disk, cache, page_cache (median, and _most; None:
-        # not limited), own
-        self.held_phases = []
+        self.commands = []      # for the page: what a person would type to see the same result
+        self.remarks = []       # for the page: what a reader of the values must know
+        self.limited = None     # whether memory cgroups limited its servers, page cache included
+        self.held_phases = []                   # see store.py
         self.rng = random.Random(repeat)        # the same rows for every engine of a repeat
         self._servers, self._memory = 0, {}     # number of servers so far; server -> Memory
 
     @property
     def family(self) -> str:
-        """Returns InnoDB, MyRocks or Cheetah."""
         return self.engine.family
 
     def step(self, text: str) -> None:
-        """Reports the current step, which the progress bar shows."""
         self.on_step(text)
 
     def did(self, command: str) -> None:
@@ -130,13 +112,11 @@ class Trial:
                 group.remove()
 
     def pause(self) -> None:
-        """Pauses the trial's servers while another engine has its turn."""
         for server in self._memory:
             if server.process:
                 server.pause()
 
     def resume(self) -> None:
-        """Resumes the paused servers."""
         for server in self._memory:
             if server.process:
                 server.resume()
@@ -153,8 +133,7 @@ class Trial:
             raise Refused(f"this server does not have the engine {self.engine.name}")
 
     def restart(self, server, memory_bytes: int, **options) -> None:
-        """Restarts the server on the same data with another cache size and only these options,
-        without the `held` limit. Blocks."""
+        """Restarts the server on its data with another cache and only these options, unheld."""
         server.stop()
         memory = self._memory[server]
         memory.cache_bytes = memory_bytes
@@ -169,30 +148,24 @@ class Trial:
         memory for the report. Without a memory cgroup nothing is limited, which is recorded. Blocks
         for a sync of the machine, and for some seconds at the end."""
         memory = self._memory[server]
-        with memory.held(page_cache_bytes) as seen:
+        with (memory.group.held(page_cache_bytes) if memory.group
+              else contextlib.nullcontext({})) as seen:
             yield
             own_bytes = memory.group.own_bytes() if memory.group else server.anonymous_bytes()
-            on_disk = self._data_bytes(server, database)
+            on_disk = (server.status("Cheetah_segment_live_bytes") if self.family == "Cheetah"
+                       else self.engine.bytes_on_disk(server, database))   # without old images
         memory.loosen()
         self.held_phases.append({"phase": phase, "on_disk": on_disk, "cache": memory.cache_bytes,
                                  "page_cache": seen.get("median"),
                                  "page_cache_most": seen.get("most"), "own": own_bytes})
 
     def rented_disk(self, server, rate: int):
-        """For a block, limits the reads and writes per second of the server's device; 0: no
-        limit."""
+        """For a block, limits the device's reads and writes per second; 0: no limit."""
         return cgroup.rented_disk(server.process.pid, server.cgroup, self.folder, rate)
 
-    def _data_bytes(self, server, database: str) -> int:
-        """Returns the tables' bytes on disk; for Cheetah without old images, which checkpoints
-        remove."""
-        return (server.status("Cheetah_segment_live_bytes") if self.family == "Cheetah"
-                else self.engine.bytes_on_disk(server, database))
-
     def bytes_at_rest(self, server, database: str) -> int:
-        """Returns the tables' bytes on disk once everything is written out and replaced data are
-        removed (some seconds). If this takes too long, a remark reports it, with the bytes at that
-        time."""
+        """Returns the tables' bytes on disk once all is written out and replaced data are removed
+        (some seconds). If this takes too long, a remark says so, with the bytes then."""
         self.engine.settle(server)
         deadline, before = time.monotonic() + REST_SECONDS_MAX, -1
         while ((now := self.engine.bytes_on_disk(server, database)) != before
@@ -209,8 +182,7 @@ class Trial:
         return now
 
     def _has_remains(self, server) -> bool:
-        """Returns whether most of Cheetah's file is old images. Checkpoints remove them;
-        checkpoints run automatically, but seconds apart."""
+        """Returns whether most of Cheetah's file is old images, which checkpoints remove."""
         return (self.family == "Cheetah"
                 and (server.status("Cheetah_segment_live_bytes")
                      < server.status("Cheetah_segment_bytes") / 2))

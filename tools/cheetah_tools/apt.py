@@ -30,22 +30,15 @@ class Archive:
         self.folder = APT if self.release == machine_release() else APT / self.release
         self.pinned = {}   # name of a file -> SHA-256; see `pin`
         self.sources = self.folder / "sources"
-        self.options = []
-        for key, value in {
-            "Dir::Etc::sourcelist": "/dev/null",
-            "Dir::Etc::sourceparts": self.sources,
-            "Dir::State::lists": self.folder / "lists",
-            "Dir::State::status": self.folder / "status",
-            "Dir::Cache": self.folder / "cache",
-            "Dir::Log": self.folder / "log",
-            "APT::Sandbox::User": "root",
-            "Acquire::Languages": "none",
-            "Acquire::Retries": "3",
-        }.items():
-            self.options += ["-o", f"{key}={value}"]
+        settings = {"Dir::Etc::sourcelist": "/dev/null", "Dir::Etc::sourceparts": self.sources,
+                    "Dir::State::lists": self.folder / "lists",
+                    "Dir::State::status": self.folder / "status",
+                    "Dir::Cache": self.folder / "cache", "Dir::Log": self.folder / "log",
+                    "APT::Sandbox::User": "root", "Acquire::Languages": "none",
+                    "Acquire::Retries": "3"}
+        self.options = [f"-o{key}={value}" for key, value in settings.items()]
 
     def update(self) -> None:
-        """Copies the machine's sources and fetches their indexes."""
         shutil.rmtree(self.sources, ignore_errors=True)
         for name in ("sources", "lists/partial", "cache/archives/partial", "log"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
@@ -55,8 +48,7 @@ class Archive:
                           "sources.list.d/*: this set-up needs a Debian machine with apt sources")
         done = self._run("apt-get", "update", "-q")
         if done.returncode != 0:
-            # A broken third-party source must not stop set-up: a missing package causes an error
-            # when it is requested.
+            # A broken third-party source must not stop set-up: missing packages fail on request.
             note("some package sources could not be read; trying with the rest")
             note(last_lines(done.stderr, 3))
 
@@ -68,16 +60,14 @@ class Archive:
         return list(dict.fromkeys(found))
 
     def depends(self, package: str) -> list:
-        """Returns the dependencies of a package's newest version; of alternatives, the first
-        one."""
+        """Returns the dependencies of a package's newest version; of alternatives, the first."""
         shown = self._run("apt-cache", "show", "--no-all-versions", package).stdout
         found = re.search(r"^Depends: (.*)$", shown, re.M)
         return [re.split(r"[ :|(]", choice.strip())[0]
                 for choice in (found.group(1).split(",") if found else [])]
 
     def pin(self, lock: Path) -> str:
-        """Lets `download` find the files of a lock, which the archive's lists no longer name.
-        Returns the version of their packages."""
+        """Lets `download` find the files of a lock, missing in the lists. Returns their version."""
         lines = [line.split() for line in lock.read_text().splitlines() if not line.startswith("#")]
         self.pinned = {name: checksum for checksum, name in lines[1:]}
         return lines[0][1]
@@ -95,8 +85,7 @@ class Archive:
             raise Failure(f"the archive has no {name} any more, or another one")
 
     def download(self, packages: list, folder: Path) -> list:
-        """Fetches .deb files (`name` or `name=version`) into `folder`; raises Failure if any is
-        missing."""
+        """Fetches .deb files (`name` or `name=version`); raises Failure if any is missing."""
         folder.mkdir(parents=True, exist_ok=True)
         before = set(folder.iterdir())
         pinned = {package: name for package in packages if "=" in package
@@ -109,8 +98,7 @@ class Archive:
             return sorted(set(folder.iterdir()) - before)
         done = self._run("apt-get", "download", "-q", *packages, cwd=folder)
         if done.returncode != 0:
-            raise Failure("cannot download " + ", ".join(packages) + ":\n"
-                          + last_lines(done.stderr, 6))
+            raise Failure(f"cannot download {', '.join(packages)}:\n{last_lines(done.stderr, 6)}")
         return sorted(set(folder.iterdir()) - before) or sorted(folder.glob("*.deb"))
 
     def download_source(self, package: str, version: str, folder: Path) -> str:
@@ -123,10 +111,9 @@ class Archive:
     def _run(self, tool: str, *arguments, cwd=None):
         if not shutil.which(tool):
             raise Failure(f"{tool} not found: this set-up needs a Debian machine")
-        words = [tool, *map(str, self.options), *arguments]
         environment = {**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
-        return subprocess.run(words, cwd=cwd, env=environment, text=True, capture_output=True,
-                              stdin=subprocess.DEVNULL, check=False)
+        return subprocess.run([tool, *self.options, *arguments], cwd=cwd, env=environment,
+                              text=True, capture_output=True, stdin=subprocess.DEVNULL, check=False)
 
 
 def last_lines(text: str, count: int) -> str:
@@ -136,13 +123,11 @@ def last_lines(text: str, count: int) -> str:
 
 
 def machine_release() -> str:
-    """Returns the code name of this machine's Debian release."""
     return platform.freedesktop_os_release().get("VERSION_CODENAME", "")
 
 
 def copy_sources(target: Path, release: str) -> int:
-    """Writes every enabled source of the machine into `target` with source packages; returns the
-    number of files."""
+    """Writes the machine's enabled sources, with source packages; returns the number of files."""
     files = [MACHINE_SOURCES / "sources.list",
              *sorted((MACHINE_SOURCES / "sources.list.d").glob("*"))]
     written = 0
@@ -163,8 +148,7 @@ def copy_sources(target: Path, release: str) -> int:
 
 
 def of_release(text: str, machine: str, release: str) -> str:
-    """Returns those sources that name the machine's release, with the other release's name
-    instead."""
+    """Returns the sources of the machine's release, with the other release's name instead."""
     suite = re.compile(rf"(?<![\w-]){re.escape(machine)}(?![\w.])")
     parts = re.split(r"(\n\s*\n)" if re.search("^Types:", text, re.M) else r"(\n)", text)
     return "".join(suite.sub(release, part) for part in parts

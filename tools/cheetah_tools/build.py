@@ -1,5 +1,4 @@
-"""Build `build/ha_cheetah.so`: the Rust static library and the C++ shim, linked for the private
-server's exact version.
+"""Build `build/ha_cheetah.so`: Rust library and C++ shim, linked for the server's exact version.
 
 Builds are incremental: cargo handles the Rust part, dependency files (-MMD) the C++ part.
 """
@@ -31,8 +30,7 @@ SHIM_FLAGS = [*(PROJECT / "packaging/flags.txt").read_text().split(),
               *(f"-DCHEETAH_{part}={number}" for part, number in
                 zip(("MAJOR", "MINOR", "PATCH"), workspace_version().split(".")))]
 FLAGS = [*SHIM_FLAGS, "-g1", "-Wall", "-Wextra", "-Wno-unused-parameter"]
-# The size of a class that every plugin shares with the server, per release; wrong flags change the
-# size.
+# The size of a class that plugins share with the server, per release; wrong flags change it.
 SIZE_OF_THD = {"10.11.18": 27312, "11.8.6": 27552}
 # Without its `*_service` symbols the plugin loads and crashes at the first service call.
 EXPORTS = PROJECT / "packaging/exports.map"
@@ -50,14 +48,12 @@ LAYOUT_CHECK = (
 
 
 def main(_arguments=()) -> None:
-    """Runs the command."""
     plugin = build()
     print(f"built {show(plugin)} ({plugin.stat().st_size / 1e6:.1f} MB) "
           f"for MariaDB {setup.ensure()['version']}")
 
 
 def build() -> Path:
-    """Builds what is out of date; returns the plugin's path."""
     version = setup.ensure()["version"]
     BUILD.mkdir(parents=True, exist_ok=True)
     sources = sorted((PROJECT / "plugin").rglob("*.cc"))
@@ -72,7 +68,6 @@ def build() -> Path:
 
 
 def rust_library() -> Path:
-    """Builds the engine as a static library; returns its path."""
     words = ["cargo", "build", "--release", "--quiet", "-p", "cheetah-ffi"]
     library = TARGET / "release" / "libcheetah_ffi.a"
     step("the engine, optimised: a minute or two when it has changed" if library.exists() else
@@ -84,8 +79,7 @@ def rust_library() -> Path:
 
 
 def include_flags() -> list:
-    """Returns the include flags, private headers first and the distribution's last, because both
-    have files with the same names."""
+    """Returns the include flags, private headers before the distribution's, with equal names."""
     private = [HEADERS / "include", HEADERS / "sql", HEADERS / "wsrep-lib/include",
                HEADERS / "wsrep-lib/wsrep-API/v26"]
     public = SERVER / "usr/include/mariadb/server"
@@ -96,8 +90,7 @@ def include_flags() -> list:
 
 
 def check_layout(version: str) -> None:
-    """Rejects flags with which the server's classes would have another layout than in the
-    server."""
+    """Rejects flags with which classes would have another layout than in the server."""
     expected = SIZE_OF_THD.get(version)
     marker, source = BUILD / "layout-checked", BUILD / "layout_check.cc"
     key = f"{version} {expected} {FLAGS}"
@@ -121,7 +114,6 @@ def check_layout(version: str) -> None:
 
 
 def compile_unit(source: Path) -> Path:
-    """Compiles a file if it or a header it includes has changed."""
     target = BUILD / (source.stem + ".o")
     words = ["g++", *FLAGS, *include_flags(), "-MMD", "-c", str(source), "-o", str(target)]
     command = target.with_suffix(".cmd")
@@ -145,8 +137,7 @@ def out_of_date(target: Path) -> bool:
 
 
 def link(objects: list, library: Path) -> None:
-    """Links into a new file and renames it; a server that has the old file mapped keeps using
-    it."""
+    """Links into a new file and renames it; a server with the old file mapped keeps using it."""
     parts = [*objects, library, EXPORTS, Path(__file__)]
     if PLUGIN.exists() and all(part.stat().st_mtime <= PLUGIN.stat().st_mtime for part in parts):
         return
@@ -159,7 +150,6 @@ def link(objects: list, library: Path) -> None:
 
 
 def link_words(objects: list, library: Path, target: Path) -> list:
-    """Returns the command that links a plugin."""
     services = next(SERVER.glob("usr/lib/*/libmysqlservices.a"))
     return ["g++", "-shared", *map(str, objects), str(library), str(services),
             f"-Wl,--version-script={EXPORTS}", "-Wl,--gc-sections", "-Wl,-z,now", "-lpthread",
@@ -173,8 +163,7 @@ def clean(_arguments=()) -> None:
 
 
 def git(*words) -> str:
-    """Returns the output of a git command in the project; empty if git fails or is not
-    installed."""
+    """Returns the output of a git command in the project; empty if git fails or is absent."""
     if not shutil.which("git"):
         return ""
     done = subprocess.run(["git", *words], cwd=PROJECT, capture_output=True, text=True, check=False)
@@ -188,9 +177,8 @@ def commit_of_project() -> str:
 
 
 def engine_of_project() -> str:
-    """Returns a short hash of everything that the plugin is built from; two commits with the same
-    sources have the same hash. It ends with a + if the sources are not those of a commit: files are
-    changed or new, or git knows nothing."""
+    """Returns a short hash of the plugin's sources, equal for commits with the same ones. It ends
+    with a + if the sources are not those of a commit: changed or new, or git knows nothing."""
     sources = ("Cargo.toml", "Cargo.lock", "crates", "plugin", "packaging/flags.txt",
                "packaging/exports.map")
     trees = git("rev-parse", *(f"HEAD:{source}" for source in sources))

@@ -29,21 +29,17 @@ class MemoryGroup:
         self.folder = folder
 
     def remove(self) -> None:
-        """Deletes the group."""
         with contextlib.suppress(OSError):
             self.folder.rmdir()
 
     def version(self) -> str:
-        """Returns v1 or v2."""
         return "v2" if self._v2() else "v1"
 
     def usage(self) -> int:
-        """Returns the bytes charged now: anonymous memory, the kernel's memory for it, and page
-        cache."""
+        """Returns the bytes charged now: anonymous and the kernel's memory, and page cache."""
         return int(self._first("memory.usage_in_bytes", "memory.current").read_text())
 
     def file_bytes(self) -> int:
-        """Returns the bytes of page cache."""
         return self._number("memory.stat", "cache", "file")
 
     def kills(self) -> int:
@@ -51,8 +47,7 @@ class MemoryGroup:
         return self._number(self._first("memory.oom_control", "memory.events").name, "oom_kill")
 
     def own_bytes(self) -> int:
-        """Returns the bytes charged without page cache: programs' own memory and the kernel's for
-        them."""
+        """Returns the bytes charged without page cache."""
         return max(0, self.usage() - self.file_bytes())
 
     def limit(self, limit_bytes: int) -> None:
@@ -78,14 +73,13 @@ class MemoryGroup:
 
     @contextlib.contextmanager
     def held(self, page_cache_bytes: int):
-        """For the block, keeps the page cache at this many bytes (see `page_cache`). The dictionary
-        that this provides has the observed sizes after the block. Begins with a sync of the whole
-        machine. Raises Failure if the page cache could not be kept small."""
-        seen = {}
+        """For the block, keeps the page cache at this many bytes, after a sync of the machine. The
+        dictionary that this provides has the sizes seen then. Raises Failure if it was larger."""
+        seen, limit = {}, self._first("memory.limit_in_bytes", "memory.max").read_text()
         os.sync()   # dirty pages cannot be dropped
         keeper = subprocess.Popen(
             [sys.executable, "-B", "-m", "cheetah_tools.page_cache", str(self.folder),
-             str(page_cache_bytes), str(self._limit_bytes())],
+             str(page_cache_bytes), limit.strip().replace("max", "0")],
             cwd=PROJECT / "tools", stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True)
         try:
@@ -97,10 +91,6 @@ class MemoryGroup:
             raise Failure(f"the page cache of {self.folder} could not be kept small: "
                           f"{wrong.strip().splitlines()[-1:]}")
         seen.update(json.loads(told))
-
-    def _limit_bytes(self) -> int:
-        return int(self._first("memory.limit_in_bytes", "memory.max").read_text()
-                   .replace("max", "0"))
 
     def _v2(self) -> bool:
         return (self.folder / "memory.max").exists()
@@ -146,10 +136,9 @@ def make(limit_bytes: int):
 
 @contextlib.contextmanager
 def rented_disk(pid: int, group: Path, place: Path, rate: int):
-    """For the block, limits a process to `rate` reads and `rate` writes per second on the device of
-    a folder; 0: no limit. `group` is the folder of the process's memory cgroup, which also limits
-    the device if cgroups are v2. With v1, delayed writes of the page cache are not limited; direct
-    I/O and syncs are. Raises Failure if the device cannot be limited."""
+    """For the block, limits a process to `rate` reads and writes per second (0: no limit) on a
+    folder's device; with cgroups v2, its whole memory `group`. With v1, delayed writes of the page
+    cache are not limited; direct I/O and syncs are. Raises Failure if it cannot be limited."""
     if not rate:
         yield
         return
@@ -193,8 +182,7 @@ def no_rented_disk(place: Path) -> str:
 
 
 def device_of(place: Path) -> str:
-    """Returns MAJOR:MINOR of the whole disk of a folder's file system; empty if that is not a block
-    device."""
+    """Returns MAJOR:MINOR of the disk of a folder's file system; empty if it has no such device."""
     number = os.stat(place).st_dev
     known = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
     if not known.exists():

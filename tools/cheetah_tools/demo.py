@@ -1,8 +1,6 @@
-"""`make demo`: real text in InnoDB, InnoDB KEY_BLOCK_SIZE=8 and Cheetah, one server, equal memory;
-then kill -9.
+"""`make demo`: real text in InnoDB, its KEY_BLOCK_SIZE=8 and Cheetah, equal memory; then kill -9.
 
-By default the data is every text file of the MariaDB source package; `--dump FILE` loads your own
-dump.
+By default the data is every text file of the MariaDB source package; `--dump FILE` loads your own.
 """
 
 import argparse
@@ -23,7 +21,6 @@ WRITE_SECONDS = 4.0
 
 
 def main(arguments: list) -> int:
-    """Runs the command."""
     parser = argparse.ArgumentParser(
         description="compare engines on real text, then kill the server")
     parser.add_argument("--dump", default="", help="a dump of your own: .sql, .sql.gz or .sql.zst")
@@ -54,8 +51,7 @@ def main(arguments: list) -> int:
     server.remove()
     if unpacked:
         unpacked.unlink()
-    differ = [r for r in results if not r["agrees"]]
-    if differ:
+    if differ := [r for r in results if not r["agrees"]]:
         raise Failure("CHECKSUM TABLE or the rows looked up differ for "
                       + "; ".join(differences(r, results[0]) for r in differ))
     print(f"next: {make('up')} && {make('sql')}     (or your own data: make demo DUMP=file.sql.gz)")
@@ -83,7 +79,6 @@ def data_of(given: str) -> tuple:
 
 
 def load(server, engine, number: int, path: Path) -> dict:
-    """Loads the dump into one engine; returns the measured values."""
     database = f"demo_{number}"
     started = time.monotonic()
     with open(path, "rb") as source:
@@ -105,8 +100,7 @@ def load(server, engine, number: int, path: Path) -> dict:
 
 def lookups(server, results: list) -> None:
     """Restarts with cold files, then reads rows of the largest table by primary key."""
-    target = keyed_table(server, results[0]["database"])
-    keys = []
+    target, keys = keyed_table(server, results[0]["database"]), []
     if target:
         name, columns = target
         keys = server.sql(f"SELECT {columns} FROM `{name}`", results[0]["database"])
@@ -123,7 +117,6 @@ def lookups(server, results: list) -> None:
 
 
 def keyed_table(server, database: str):
-    """Returns the largest table with a primary key: its name and key columns as SQL."""
     rows = server.sql(
         "SELECT t.table_name, "
         "GROUP_CONCAT(CONCAT('`', s.column_name, '`') ORDER BY s.seq_in_index) "
@@ -135,30 +128,25 @@ def keyed_table(server, database: str):
 
 
 def read_rows(server, database: str, target: tuple, keys: list) -> tuple:
-    """Reads whole rows by primary key, one by one; returns the seconds and a checksum of all
-    rows."""
+    """Reads rows by primary key, one by one; returns the seconds and a checksum of all."""
     name, columns = target
     condition = " AND ".join(f"{column} = %s" for column in columns.split(","))
-    connection = server.connect(database)
     rows = []
-    started = time.monotonic()
-    with connection.cursor() as cursor:
+    with server.cursor(database) as cursor:
+        started = time.monotonic()
         for key in keys:
             if cursor.execute(f"SELECT * FROM `{name}` WHERE {condition}", key) != 1:
                 raise Failure(f"{name}: no single row with key {key}")
             rows.append(cursor.fetchall())
-    seconds = time.monotonic() - started
-    connection.close()
+        seconds = time.monotonic() - started
     return seconds, zlib.crc32(repr(rows).encode())
 
 
 def print_results(results: list) -> None:
-    """Prints the table of results."""
     first = results[0]
     rows = []
     for result in results:
-        known = all(s is not None for s in result["sums"].values())
-        result["agrees"] = (known
+        result["agrees"] = (None not in result["sums"].values()
                             and (result["sums"], result["seen"]) == (first["sums"], first["seen"]))
         rows.append([
             result["engine"].label, f"{result['rows']:,}", f"{result['load']:.1f}",
@@ -172,8 +160,7 @@ def print_results(results: list) -> None:
 
 
 def survive(server, engine) -> None:
-    """Kills the server with SIGKILL during updates; every acknowledged row must exist, and no
-    others."""
+    """Kills the server during updates; every acknowledged row must exist, and no others."""
     step(f"{WRITERS} clients write to {engine.label} for {WRITE_SECONDS:.0f} s, then kill -9")
     database = "demo_ledger"
     ledger.create_tables(server, database, f"ENGINE={engine.name}")
@@ -185,8 +172,7 @@ def survive(server, engine) -> None:
     for writer in writers:
         writer.stopping.set()
         writer.join(30)
-    failures = [w.failure for w in writers if w.failure]
-    if failures:
+    if failures := [w.failure for w in writers if w.failure]:
         raise Failure("; ".join(failures))
     acknowledged = sum(w.transactions for w in writers)
     started = time.monotonic()
@@ -200,10 +186,8 @@ def survive(server, engine) -> None:
 
 def what_is_there(rows: int, unanswered: int) -> str:
     """Describes the rows after the restart: the expected rows, and commits without an answer."""
-    found = ("the one expected row is there, and no others" if rows == 1
-             else f"all {rows} expected rows are there, and no others")
-    if unanswered == 0:
-        return found
-    kept = ("one commit without an answer was" if unanswered == 1
-            else f"{unanswered} commits without an answer were")
-    return f"{found} ({kept} kept whole)"
+    found = "the one expected row is" if rows == 1 else f"all {rows} expected rows are"
+    kept = ("" if unanswered == 0
+            else " (one commit without an answer was kept whole)" if unanswered == 1
+            else f" ({unanswered} commits without an answer were kept whole)")
+    return f"{found} there, and no others{kept}"

@@ -9,8 +9,8 @@ import mmap
 import os
 import random
 import resource
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 FILE_BYTES = 64 << 20
@@ -20,9 +20,8 @@ THREADS = 8
 
 
 def price(folder: Path) -> dict:
-    """Returns `reads_1` and `reads_8`, the reads per second of one thread and of eight, and
-    `read_cpu_us`, the processor time of a read in program and kernel. Empty if files cannot be read
-    like this. Blocks for about a second; writes a file and deletes it."""
+    """Returns `reads_1` and `reads_8`, the reads per second of one thread and eight, and
+    `read_cpu_us`, a read's processor time; or nothing. Blocks for a second; writes a file."""
     place = folder / f"device-{os.getpid()}"
     try:
         with open(place, "wb") as out:
@@ -46,29 +45,21 @@ def price(folder: Path) -> dict:
 
 
 def reads(file: int, threads: int) -> tuple:
-    """Returns the reads per second of this many threads, and the processor microseconds per
-    read."""
+    """Returns the reads per second of so many threads, and processor microseconds per read."""
     before, began = used(), time.monotonic()
-    counts, failures = [0] * threads, []
 
-    def read(which: int) -> None:
+    def read(which: int) -> int:
         numbers, buffer = random.Random(which), mmap.mmap(-1, READ_BYTES)   # aligned
-        try:
-            while time.monotonic() - began < SECONDS:
-                os.preadv(file, [buffer], numbers.randrange(FILE_BYTES // READ_BYTES) * READ_BYTES)
-                counts[which] += 1
-        except OSError as failure:
-            failures.append(failure)
+        count = 0
+        while time.monotonic() - began < SECONDS:
+            os.preadv(file, [buffer], numbers.randrange(FILE_BYTES // READ_BYTES) * READ_BYTES)
+            count += 1
+        return count
 
-    running = [threading.Thread(target=read, args=(which,)) for which in range(threads)]
-    for thread in running:
-        thread.start()
-    for thread in running:
-        thread.join()
-    if failures:
-        raise failures[0]
+    with ThreadPoolExecutor(threads) as pool:
+        count = sum(pool.map(read, range(threads)))
     seconds = time.monotonic() - began
-    return sum(counts) / seconds, (used() - before) / sum(counts) * 1e6
+    return count / seconds, (used() - before) / count * 1e6
 
 
 def used() -> float:

@@ -1,9 +1,7 @@
-"""Dumps: reads them (plain, .gz, .bz2, .xz, .zst), adapts them to an engine, and loads them through
-the ordinary client.
+"""Dumps: reads them (plain, .gz, .bz2, .xz, .zst), adapts them to an engine, and loads them.
 
 SPATIAL keys are removed, since Cheetah does not have them yet; so are statements that choose a
-database. A dump of several databases is refused, because tables with the same name would replace
-each other.
+database. A dump of several is refused, because tables with the same name would replace each other.
 """
 
 import bz2
@@ -24,8 +22,7 @@ LAYOUT_WORDS = re.compile(rb"\s(ROW_FORMAT|KEY_BLOCK_SIZE)\s*=\s*\w+"
                           rb"|\s`?(PAGE_COMPRESSED|ENCRYPTED|ENCRYPTION_KEY_ID|COMPRESSION"
                           rb"|COMPRESSION_LEVEL)`?\s*=\s*[^\s,;)]+"
                           rb"|\s(DATA|INDEX)\s+DIRECTORY\s*=\s*'(?:[^'\\]|\\.|'')*'", re.I)
-# Words of keys that may have to be removed from a definition; and the tokens of a statement, with
-# strings and comments as single tokens.
+# Words of keys that may have to go; and the tokens of a statement: strings and comments are one.
 KEY_WORDS = re.compile(rb"\b(FULLTEXT|SPATIAL|FOREIGN)\b", re.I)
 TOKENS = re.compile(rb"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`"
                     rb"|/\*.*?\*/|(?:--\s|#)[^\n]*|[(),]", re.S)
@@ -48,8 +45,7 @@ def open_dump(path: Path):
         return PACKED[path.suffix](path, "rb")
     if path.suffix == ".zst":
         tool = shutil.which("zstd") or str(SERVER / "usr/bin/zstd")
-        # zstd also writes the contents of a truncated file, so the reader must check its exit
-        # status.
+        # zstd also writes what a truncated file has, so the reader must check its exit status.
         return subprocess.Popen([tool, "-dc", "--long=27", str(path)], stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE)
     if path.suffix == ".sql":
@@ -77,8 +73,7 @@ def unpack(path: Path, target: Path) -> None:
 
 
 def statements(source):
-    """Yields (lines, whether they are a CREATE TABLE) of a dump. A CREATE TABLE statement comes in
-    one piece, other lines one by one."""
+    """Yields (lines, whether they are a CREATE TABLE), which is whole; other lines one by one."""
     definition = []
     for line in source:
         if not definition and not line.startswith(b"CREATE TABLE"):
@@ -110,7 +105,6 @@ def lines_for(source, clause: str):
 
 
 def fit_table(lines: list, clause: str) -> bytes:
-    """Returns a CREATE TABLE statement adapted to the engine."""
     names_engine = any(map(ENGINE_WORDS.search, lines))
     if any(map(KEY_WORDS.search, lines)) or (len(lines) == 1 and not names_engine):
         lines = definition_lines(b"".join(lines))
@@ -119,8 +113,7 @@ def fit_table(lines: list, clause: str) -> bytes:
     columns = [line for line in lines[:end] if not UNSUPPORTED_KEY.match(line)]
     if 0 < len(columns) < end:
         columns[-1] = re.sub(rb",(\s*)$", rb"\1", columns[-1])
-    # The first mention is the table's. Later mentions are in partitions, which allow only the
-    # engine's bare name.
+    # The first mention is the table's. Later ones are partitions', which allow only a bare name.
     mentions = iter([clause.encode()])
     bare = clause.split()[0].encode()
     tail = ENGINE_WORDS.sub(lambda _: next(mentions, bare),
@@ -131,8 +124,7 @@ def fit_table(lines: list, clause: str) -> bytes:
 
 
 def definition_lines(statement: bytes) -> list:
-    """Breaks a CREATE TABLE statement into lines like mariadb-dump: each column, each key, and the
-    closing parenthesis have their own line."""
+    """Breaks CREATE TABLE into lines like mariadb-dump: columns, keys, the closing parenthesis."""
     depth, breaks = 0, []
     for token in TOKENS.finditer(statement):
         depth += (token[0] == b"(") - (token[0] == b")")
@@ -149,8 +141,7 @@ def definition_lines(statement: bytes) -> list:
 
 
 def load(server, database: str, source, clause: str, label: str = "", total: int = 0) -> float:
-    """Feeds a dump to the `mariadb` client; returns the seconds. Raises Failure with the client's
-    message."""
+    """Feeds a dump to the client; returns the seconds. Raises Failure with the client's message."""
     server.sql(f"CREATE DATABASE IF NOT EXISTS {database}")
     client = server.client("--binary-mode", database, stdin=subprocess.PIPE,
                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -179,8 +170,7 @@ def load(server, database: str, source, clause: str, label: str = "", total: int
 
 
 def feed(server, database: str, script, what: str) -> None:
-    """Runs a file through the ordinary client. Raises Failure with `what` and the client's
-    message."""
+    """Runs a file through the ordinary client. Raises Failure with `what` and its message."""
     with open(script, "rb") as source:
         client = server.client("--binary-mode", database, stdin=source, stdout=subprocess.DEVNULL,
                                stderr=subprocess.PIPE)
@@ -194,37 +184,29 @@ def feed(server, database: str, script, what: str) -> None:
 
 
 def base_tables(server, database: str) -> list:
-    """Returns the names of a database's tables, in order."""
     return [row[0] for row in server.sql(
         "SELECT table_name FROM information_schema.tables "
         f"WHERE {WITH_ROWS} AND table_schema = '{database}' ORDER BY 1")]
 
 
 def quoted(name: str) -> str:
-    """Quotes the name of a table or column for a statement."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def checksums(server, database: str) -> dict:
-    """Returns CHECKSUM TABLE of every table, or a sum over the rows if the table has generated
-    columns: CHECKSUM TABLE reads undefined bytes for virtual columns, and with InnoDB also for
-    stored ones."""
-    return {name: (rows_sum(server, database, name)
-                   if has_generated_columns(server, database, name)
-                   else server.sql(f"CHECKSUM TABLE {quoted(name)}", database)[0][1])
-            for name in base_tables(server, database)}
-
-
-def has_generated_columns(server, database: str, table: str) -> bool:
-    """Returns whether a table has generated columns."""
-    return any("GENERATED" in row[5]
-               for row in server.sql(f"SHOW COLUMNS FROM {quoted(table)}", database))
+    """Returns CHECKSUM TABLE of every table, or a sum over the rows if it has generated columns, of
+    which CHECKSUM TABLE reads undefined bytes (virtual ones, in InnoDB also stored ones)."""
+    found = {}
+    for name in base_tables(server, database):
+        columns = server.sql(f"SHOW COLUMNS FROM {quoted(name)}", database)
+        found[name] = (rows_sum(server, database, name)
+                       if any("GENERATED" in column[5] for column in columns)
+                       else server.sql(f"CHECKSUM TABLE {quoted(name)}", database)[0][1])
+    return found
 
 
 def rows_sum(server, database: str, table: str):
-    """Returns a sum over all values of all rows, independent of their order."""
-    columns = [quoted(row[0])
-               for row in server.sql(f"SHOW COLUMNS FROM {quoted(table)}", database)]
+    columns = [quoted(row[0]) for row in server.sql(f"SHOW COLUMNS FROM {quoted(table)}", database)]
     values = ", ".join(f"IFNULL(HEX({column}), '-')" for column in columns)
     return server.value(f"SELECT SUM(CRC32(CONCAT_WS(',', {values}))) FROM {quoted(table)}",
                         database)

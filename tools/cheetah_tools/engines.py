@@ -13,16 +13,13 @@ FAMILIES = {"InnoDB": "InnoDB", "ROCKSDB": "MyRocks", "CHEETAH": "Cheetah"}
 
 
 def checkpoint(server) -> None:
-    """Makes Cheetah write a checkpoint. Earlier builds, which the bench compares with, have no
-    variable for it."""
+    """Makes Cheetah write a checkpoint; earlier builds in the bench have no variable for it."""
     has_variable = server.sql("SHOW VARIABLES LIKE 'cheetah_checkpoint_now'")
     server.sql("SET GLOBAL cheetah_checkpoint_now = ON" if has_variable
                else "FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS")
 
 
 class Engine:
-    """One column of a comparison."""
-
     def __init__(self, label: str, name: str, table_options: str = "", plugin: Path = None):
         """`plugin` is the file of the engine; for Cheetah the default is this build's."""
         self.label = label
@@ -33,7 +30,6 @@ class Engine:
 
     @property
     def family(self) -> str:
-        """Returns InnoDB, MyRocks or Cheetah."""
         return FAMILIES[self.name]
 
     def server_options(self, _memory_bytes: int) -> dict:
@@ -54,30 +50,24 @@ class Engine:
         return time.monotonic() - started
 
     def write_out(self, server, database: str) -> None:
-        """Writes out all pages of the tables of `database` at once.
-
-        InnoDB's page cleaner may take seconds to react; FOR EXPORT writes at once.
-        """
+        """Writes out all pages of a database. InnoDB's cleaner is slow; FOR EXPORT is not."""
         if self.name != "InnoDB":
             self.flush(server)
             return
         names = ", ".join(map(dump.quoted, dump.base_tables(server, database)))
-        connection = server.connect(database)
-        with connection.cursor() as cursor:
+        with server.cursor(database) as cursor:
             cursor.execute(f"FLUSH TABLES {names} FOR EXPORT")
             cursor.execute("UNLOCK TABLES")
-        connection.close()
 
     def settle(self, _server) -> None:
         """Makes the engine compact its files now, if it has a command for this."""
 
     def data_files(self, server, database: str) -> list:
-        """Returns the files that hold the tables of `database`, without logs. Cheetah keeps all
-        tables of a server in one store."""
+        """Returns the files of a database's tables, without logs; Cheetah has one store for all."""
         if self.name == "CHEETAH":
             return [f for f in (server.data / "#cheetah").rglob("*")
                     if f.is_file() and not is_log(f)]
-        return [f for f in (server.data / database).glob("*.ibd")]
+        return list((server.data / database).glob("*.ibd"))
 
     def bytes_on_disk(self, server, database: str) -> int:
         """Returns the allocated bytes of the data files after a sync."""
@@ -85,7 +75,6 @@ class Engine:
         return self.allocated_bytes(server, database)
 
     def allocated_bytes(self, server, database: str) -> int:
-        """Returns the allocated bytes of the data files now."""
         return sum(allocated(f) for f in self.data_files(server, database))
 
     def drop_page_cache(self, server, database: str) -> None:
@@ -98,8 +87,7 @@ class MyRocks(Engine):
     index and filters it collapses in a small cache."""
 
     def server_options(self, memory_bytes: int) -> dict:
-        """Returns options that give a quarter of the memory to memtables and the rest to the block
-        cache, with durable commits and direct I/O."""
+        """Returns options: a quarter of the memory for memtables, durable commits, direct I/O."""
         layout = ("compression=kLZ4Compression;bottommost_compression=kZSTD;"
                   "level_compaction_dynamic_level_bytes=true;"
                   f"write_buffer_size={memory_bytes // 8};"
@@ -115,7 +103,6 @@ class MyRocks(Engine):
                 "rocksdb_strict_collation_check": 0}
 
     def flush(self, server) -> float:
-        """Writes out the memtables."""
         started = time.monotonic()
         server.sql("SET GLOBAL rocksdb_force_flush_memtable_now = 1")
         return time.monotonic() - started
@@ -125,7 +112,6 @@ class MyRocks(Engine):
         server.sql("SET GLOBAL rocksdb_compact_cf = 'default'")
 
     def data_files(self, server, _database: str) -> list:
-        """Returns the sorted files, which all tables share."""
         return list((server.data / "#rocksdb").glob("*.sst"))
 
 
@@ -166,7 +152,6 @@ def equal_memory(pool_bytes: int) -> dict:
 
 
 def available(server, engines: list) -> list:
-    """Returns those of `engines` that this server has."""
     return [engine for engine in engines if server.has_engine(engine.name)]
 
 
@@ -179,7 +164,6 @@ def forget_pages(files) -> None:
 
 
 def is_log(file: Path) -> bool:
-    """Returns whether a file of Cheetah's folder belongs to its redo log."""
     return file.parent.name == "wal"
 
 
@@ -192,7 +176,6 @@ def allocated(file: Path) -> int:
 
 
 def flush_innodb(server) -> None:
-    """Makes InnoDB write every dirty page, and waits for it."""
     before = server.sql("SELECT @@innodb_max_dirty_pages_pct, @@innodb_max_dirty_pages_pct_lwm")[0]
     server.sql("SET GLOBAL innodb_max_dirty_pages_pct_lwm = 0")
     server.sql("SET GLOBAL innodb_max_dirty_pages_pct = 0")

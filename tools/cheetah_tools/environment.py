@@ -1,8 +1,7 @@
 """The virtual environment `var/venv`: the libraries of the lab, and pytest for all tests in Python.
 
-`lab/requirements.lock` and `tests/requirements.lock` pin its contents. It is created under a
-temporary name and renamed, so an interrupted run creates it again. A new lock or interpreter also
-does.
+`lab/requirements.lock` and `tests/requirements.lock` pin its contents. It is created under another
+name and renamed, again after an interrupted run, and with a new lock or interpreter.
 """
 
 import contextlib
@@ -31,9 +30,18 @@ def pytest(arguments: list) -> None:
     hand_over([str(ensure(tests=True)), "-m", "pytest", *arguments])
 
 
+def lab(arguments: list, module: str = "cheetah_lab") -> None:
+    """Runs `make lab`. Does not return: the lab's exit status and signals are its own."""
+    hand_over([str(ensure()), "-m", module, *arguments])
+
+
+def bench(arguments: list) -> None:
+    """`make bench`: runs sets of the lab's experiments with a report as text. Does not return."""
+    lab(arguments, "cheetah_lab.bench")
+
+
 def hand_over(words: list) -> None:
-    """Replaces this process with another program, which finds the modules of the lab and the
-    tools."""
+    """Replaces this process with a program that finds the modules of the lab and the tools."""
     sys.stdout.flush()
     modules = os.pathsep.join([str(PROJECT / "lab"), str(PROJECT / "tools")])
     os.execve(words[0], [words[0], "-B", *words[1:]],
@@ -57,8 +65,7 @@ def ensure(tests: bool = False) -> Path:
 
 @contextlib.contextmanager
 def one_at_a_time():
-    """Waits for another program that creates the environment: steps of `make test` run side by
-    side."""
+    """Waits for other steps of `make test` that create the environment at the same time."""
     PLACE.parent.mkdir(parents=True, exist_ok=True)
     with PLACE.with_name("venv.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -66,7 +73,6 @@ def one_at_a_time():
 
 
 def make() -> None:
-    """Creates the environment under a temporary name and renames it."""
     have_venv()
     fresh = PLACE.with_name("venv.new")
     shutil.rmtree(fresh, ignore_errors=True)
@@ -93,7 +99,6 @@ def install(lock: Path, place: Path) -> None:
 
 
 def pinned(lock: Path) -> list:
-    """Returns name==version of each line of a lock file."""
     return [line.split()[0] for line in lock.read_text().splitlines() if line[:1].isalnum()]
 
 
@@ -109,13 +114,11 @@ def marked(lock: Path, place: Path) -> str:
 
 
 def marker(lock: Path, place: Path) -> Path:
-    """Returns the file that holds the key of what is installed."""
     return place / f"{lock.parent.name}-{lock.name}"
 
 
 def have_venv() -> None:
-    """Makes sure that this Python can create environments; on Debian this needs a separate
-    package."""
+    """Makes sure that this Python, on Debian with one more package, can make environments."""
     if can_make():
         return
     install_packages(["python3-venv"])
@@ -125,8 +128,7 @@ def have_venv() -> None:
 
 
 def can_make() -> bool:
-    """Returns whether `python3 -m venv` can work. A new process checks this, because the answer can
-    change."""
+    """Returns whether `python3 -m venv` can work, which a new process checks every time."""
     words = [sys.executable, "-c", "import ensurepip, venv"]
     return subprocess.run(words, stderr=subprocess.DEVNULL, check=False).returncode == 0
 
@@ -134,8 +136,7 @@ def can_make() -> bool:
 @functools.cache
 def browser() -> None:
     """Installs a browser for the tests of pages; if this fails, those tests are skipped."""
-    missing = [package for program, package in BROWSER.items() if not shutil.which(program)]
-    if missing:
+    if missing := [package for program, package in BROWSER.items() if not shutil.which(program)]:
         try:
             install_packages(missing)
         except Failure as failure:

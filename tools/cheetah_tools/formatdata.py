@@ -8,19 +8,17 @@ load_data  LOAD DATA into tables without secondary indexes; foreign_key_checks a
            off, with which InnoDB is fastest
 multi_row  mariadb-dump's file without secondary indexes
 dump       mariadb-dump's file as it is
-one_row    the same with one row in each INSERT, each a durable transaction; only the first rows of
-           each table
+one_row    the same, one row in each INSERT, each durable; only the first rows of each table
 """
 
 import re
-import shutil
 import subprocess
 import time
 from pathlib import Path
 
 from . import dump, setup, sysbench
 from .engines import INNODB, equal_memory
-from .paths import SERVER, VAR, shared_data
+from .paths import SERVER, VAR, emptied, shared_data
 from .say import Failure, step
 from .server import PrivateServer, scratch
 
@@ -41,19 +39,18 @@ def present(name: str) -> bool:
 
 def prepare(name: str, sysbench_rows: int = SYSBENCH_ROWS) -> Path:
     """Prepares a set if necessary; returns its folder."""
-    place = VAR / (f"formats-{name}-{sysbench_rows}" if name.startswith("sysbench")
-                   else f"formats-{name}")
+    place = VAR / f"formats-{name}{f'-{sysbench_rows}' if name.startswith('sysbench') else ''}"
     if place.exists():
         return place
     step(f"preparing {name}")
-    fresh = place.with_suffix(".new")
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
+    fresh = emptied(place.with_suffix(".new"))
     server = PrivateServer(scratch("formats-prepare"), equal_memory(MEMORY_BYTES), plugin=False)
     with server:
         server.sql(f"CREATE DATABASE {name}")
         if name.startswith("sysbench"):
-            make_sysbench(server, name, sysbench_rows)
+            sysbench.prepare(server, name, sysbench.Tables(sysbench_rows))
+            if name == "sysbench_old":
+                server.sql(f"UPDATE sbtest1 SET {OLD_ROW}", name)
         else:
             source = dump.open_dump(shared_data() / f"{name}.sql.zst")
             dump.load(server, name, source.stdout, INNODB.clause(), name)
@@ -65,15 +62,7 @@ def prepare(name: str, sysbench_rows: int = SYSBENCH_ROWS) -> Path:
     return place
 
 
-def make_sysbench(server, name: str, rows: int) -> None:
-    """Fills sysbench's own table with random digits, or with the values of its old versions."""
-    sysbench.prepare(server, name, sysbench.Tables(rows))
-    if name == "sysbench_old":
-        server.sql(f"UPDATE sbtest1 SET {OLD_ROW}", name)
-
-
 def write_dump(server, name: str, place: Path, *more) -> None:
-    """Runs mariadb-dump."""
     words = [str(SERVER / "usr/bin/mariadb-dump"), "--no-defaults", f"--socket={server.socket}",
              "--user=root", f"--character-sets-dir={SERVER / 'usr/share/mysql/charsets'}", *more,
              name]
@@ -96,15 +85,16 @@ def fit(folder: Path, form: str, clause: str, target: Path) -> None:
                           % (str(text).encode(), name_of(table)))
             return
         with open(folder / ("rows.sql" if form == "one_row" else "dump.sql"), "rb") as source:
-            lines = (stripped(source) if form == "multi_row"
-                     else first_rows(source) if form == "one_row" else source)
+            lines = first_rows(source) if form == "one_row" else source
+            if form == "multi_row":
+                lines = (line for lines, defines in dump.statements(source)
+                         for line in (without_keys(lines) if defines else lines))
             for line in dump.lines_for(lines, clause):
                 out.write(line)
 
 
 def index_statements(folder: Path) -> list:
-    """Returns the ALTER TABLE statements that add the secondary indexes that `load_data` leaves
-    out, one statement per table."""
+    """Returns ALTER TABLE statements that add the indexes that `load_data` leaves out."""
     found = []
     for table in definitions(folder):
         keys = [SECONDARY_KEY.match(line).group(1) for line in table if SECONDARY_KEY.match(line)]
@@ -115,46 +105,32 @@ def index_statements(folder: Path) -> list:
 
 
 def definitions(folder: Path) -> list:
-    """Returns the lines of each CREATE TABLE of the dump."""
     with open(folder / "dump.sql", "rb") as source:
         return [lines for lines, defines in dump.statements(source) if defines]
 
 
 def name_of(table: list) -> bytes:
-    """Returns the table's name."""
     return TABLE_NAME.match(table[0]).group(1)
 
 
 def without_keys(table: list) -> list:
-    """Returns the definition without its secondary indexes."""
     kept = [line for line in table if not SECONDARY_KEY.match(line)]
     end = next(number for number, line in enumerate(kept) if line.startswith(b")"))
     kept[end - 1] = re.sub(rb",(\s*)$", rb"\1", kept[end - 1])
     return kept
 
 
-def stripped(source):
-    """Yields the dump's lines without secondary indexes."""
-    for lines, defines in dump.statements(source):
-        yield from without_keys(lines) if defines else lines
-
-
 def first_rows(source):
     """Yields the dump's lines with a bounded number of rows in each table."""
     count = 0
     for line in source:
-        if line.startswith(b"CREATE TABLE"):
-            count = 0
-        if line.startswith(b"INSERT INTO"):
-            count += 1
-            if count > ONE_ROW_ROWS:
-                continue
-        yield line
+        count = 0 if line.startswith(b"CREATE TABLE") else count + line.startswith(b"INSERT INTO")
+        if count <= ONE_ROW_ROWS or not line.startswith(b"INSERT INTO"):
+            yield line
 
 
 def load(server, engine, folder, database: str, form: str) -> float:
-    """Loads a form through the ordinary client; returns the seconds until everything is written
-    out."""
+    """Loads a form through the ordinary client; returns the seconds until all is written out."""
     server.sql(f"CREATE DATABASE {database}")
     script = server.folder / "load.sql"
     fit(folder, form, engine.clause(), script)
@@ -165,8 +141,7 @@ def load(server, engine, folder, database: str, form: str) -> float:
 
 
 def add_indexes(server, engine, folder, database: str):
-    """Adds all secondary indexes; returns the seconds until everything is written out, or None if
-    there are none."""
+    """Adds all secondary indexes; returns the seconds to the end of writing; None without any."""
     statements = index_statements(folder)
     started = time.monotonic()
     for statement in statements:

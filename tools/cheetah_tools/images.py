@@ -2,8 +2,7 @@
 crates/cheetah/tests/crash.rs; it continues where the last run stopped.
 
 Seeds are divided into chunks, numbered from 0. The ledger has a line for each finished chunk,
-whatever its commit. The next chunk is the first one without a good line, so a chunk that failed or
-was stopped runs again.
+whatever its commit. The next chunk is the first without a good line: failed ones run again.
 """
 
 import argparse
@@ -70,7 +69,6 @@ class Ledger:
         self.file.close()
 
     def add(self, commit: str, no: int, images: int, failures: int) -> None:
-        """Records a finished chunk."""
         date = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
         self._append([date, commit, no * CHUNK_SEEDS + 1, CHUNK_SEEDS, images, failures])
         if not failures:
@@ -101,8 +99,6 @@ class Ledger:
 
 
 class Simulation:
-    """Runs each chunk in its own process."""
-
     def __init__(self, program: Path):
         self.program, self.running = program, set()
 
@@ -121,7 +117,6 @@ class Simulation:
         return outcome(first, process.returncode, text)
 
     def stop(self) -> None:
-        """Ends the running processes."""
         for process in list(self.running):
             process.kill()
 

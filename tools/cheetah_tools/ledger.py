@@ -17,8 +17,7 @@ LOCK_TIMEOUT, DEADLOCK = 1205, 1213
 
 
 def create_tables(server, database: str, clause: str) -> None:
-    """Creates the writers' tables: a composite key, a unique and a plain secondary index, a large
-    value."""
+    """Creates tables with a composite key, a unique and a plain index, and a large value."""
     server.sql(f"CREATE DATABASE IF NOT EXISTS {database}")
     for name in TABLES:
         server.sql(f"CREATE TABLE IF NOT EXISTS {name} (writer INT NOT NULL, k INT NOT NULL, "
@@ -85,7 +84,8 @@ class Writer(threading.Thread):
                            (self.number, key[1]))
             changes[key] = None
             return
-        body = self._body()
+        size = rng.choice([0, 20, 200, 2000] if rng.random() < 0.97 else [20000, 200000])
+        body = (b"%d " % rng.getrandbits(64)) * (size // 18)
         version = rng.randint(1, 10**9)
         word = f"{self.number}-{key[1]}-{version}"
         if known:
@@ -100,14 +100,7 @@ class Writer(threading.Thread):
             self.stopping.set()
         changes[key] = (version, zlib.crc32(body))
 
-    def _body(self) -> bytes:
-        size = (self.rng.choice([0, 20, 200, 2000]) if self.rng.random() < 0.97
-                else self.rng.choice([20000, 200000]))
-        return (b"%d " % self.rng.getrandbits(64)) * (size // 18)
-
-
 def apply(state: dict, changes: dict) -> None:
-    """Applies a transaction's changes to a state."""
     for key, value in changes.items():
         if value is None:
             state.pop(key, None)
@@ -116,8 +109,7 @@ def apply(state: dict, changes: dict) -> None:
 
 
 def read_back(server, database: str) -> dict:
-    """Returns the contents of the tables: writer -> {(table, k): (version, crc)}; all indexes must
-    agree."""
+    """Returns writer -> {(table, k): (version, crc)} of the tables; all indexes must agree."""
     found = {}
     for name in TABLES:
         rows = server.sql("SELECT writer, k, version, word, body "
@@ -154,7 +146,6 @@ def verify(writers: list, found: dict) -> tuple:
 
 
 def describe(writer, kept: dict, whole: dict) -> str:
-    """Describes which acknowledged rows are wrong."""
     lost = [k for k, v in writer.committed.items() if kept.get(k) != v and whole.get(k) == v]
     alien = [k for k, v in kept.items() if writer.committed.get(k) != v and whole.get(k) != v]
     return (f"writer {writer.number}: {len(lost)} acknowledged rows lost or changed "

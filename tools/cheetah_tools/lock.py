@@ -1,8 +1,7 @@
 """`cheetah.py lock`: rewrites the locks of the virtual environment, for x86_64 Linux.
 
 The `.in` files name libraries; the locks pin these and all their dependencies, with the hash of the
-wheel for each Python that can run the tools. `--upgrade` takes the newest versions; otherwise the
-versions in the locks stay.
+wheel for each Python that can run the tools. Only `--upgrade` changes versions in the locks.
 """
 
 import json
@@ -32,8 +31,7 @@ def main(arguments: list) -> int:
 
 
 def locked(wanted: Path, pins: list) -> dict:
-    """Returns (name, version) -> hashes of everything that `wanted` needs. `pins` are versions to
-    keep."""
+    """Returns (name, version) -> hashes of all that `wanted` needs. `pins`: versions to keep."""
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         constraints, report = Path(folder, "pins"), Path(folder, "report")
@@ -52,7 +50,6 @@ def locked(wanted: Path, pins: list) -> dict:
 
 
 def text(found: dict) -> str:
-    """Returns the text of a lock file."""
     lines = ["# Written by `python3 tools/cheetah.py lock`; do not edit."]
     for (name, version), hashes in sorted(found.items()):
         lines.append(" \\\n".join([f"{name}=={version}",

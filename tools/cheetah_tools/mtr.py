@@ -1,5 +1,4 @@
-"""MariaDB's own test suites, run on InnoDB and then on Cheetah: a test that passes on InnoDB must
-pass on Cheetah or be listed.
+"""MariaDB's own test suites: what passes on InnoDB must pass on Cheetah or be listed.
 
 The suites run from a tree of symlinks under `var/mtr`; only the suites in `COPIED` are copied, so
 that their results can be refreshed. The results of `storage_engine` that MariaDB 10.11 ships are
@@ -18,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 from . import setup
-from .paths import FIRST_SERIES, PLUGIN, PROJECT, SERIES, SERVER, VAR, show
+from .paths import FIRST_SERIES, PLUGIN, PROJECT, SERIES, SERVER, VAR, emptied, show
 from .say import Failure, note, step
 from .server import plugin_folder
 
@@ -33,25 +32,17 @@ COPIED = ["storage_engine", "engines", "handler"]
 # InnoDB's tests of foreign keys, full-text keys and vectors, from other suites. They run on another
 # engine with its name substituted. Tests are left out if they need combinations or a default engine
 # of their own, or if they test how InnoDB stores words.
+FULLTEXT = """basic foreign_key_check foreign_key_update fts_kill_query fulltext fulltext2 fulltext3
+    fulltext_cache fulltext_distinct fulltext_left_join fulltext_misc fulltext_multi
+    fulltext_order_by fulltext_update fulltext_var innodb_fts_large_records innodb_fts_misc_1
+    innodb_fts_multiple_index innodb_fts_plugin innodb_fts_proximity innodb_fts_stopword_charset
+    innodb_fts_transaction misc misc_1 multiple_index phrase savepoint stopword subexpr"""
 TRANSLATED = {
-    "foreign_keys": [
-        "binlog.foreign_key", "innodb.add_constraint", "innodb.add_foreign_key",
-        "innodb.fk_col_alter", "innodb.fk_drop_alter", "innodb.innodb-fk",
-        "innodb.innodb-fk-virtual", "innodb.innodb-fk-warnings", "innodb.innodb-fkcheck",
-        "innodb.innodb-get-fk", "innodb.stored_fk", "rpl.rpl_foreign_key_innodb",
-        "vcol.innodb_virtual_fk"],
-    "fulltext": [
-        "innodb_fts.basic", "innodb_fts.foreign_key_check", "innodb_fts.foreign_key_update",
-        "innodb_fts.fts_kill_query", "innodb_fts.fulltext", "innodb_fts.fulltext2",
-        "innodb_fts.fulltext3", "innodb_fts.fulltext_cache", "innodb_fts.fulltext_distinct",
-        "innodb_fts.fulltext_left_join", "innodb_fts.fulltext_misc", "innodb_fts.fulltext_multi",
-        "innodb_fts.fulltext_order_by", "innodb_fts.fulltext_update", "innodb_fts.fulltext_var",
-        "innodb_fts.innodb_fts_large_records", "innodb_fts.innodb_fts_misc_1",
-        "innodb_fts.innodb_fts_multiple_index", "innodb_fts.innodb_fts_plugin",
-        "innodb_fts.innodb_fts_proximity", "innodb_fts.innodb_fts_stopword_charset",
-        "innodb_fts.innodb_fts_transaction", "innodb_fts.misc", "innodb_fts.misc_1",
-        "innodb_fts.multiple_index", "innodb_fts.phrase", "innodb_fts.savepoint",
-        "innodb_fts.stopword", "innodb_fts.subexpr", "main.fulltext_charsets"]}
+    "foreign_keys": """binlog.foreign_key innodb.add_constraint innodb.add_foreign_key
+        innodb.fk_col_alter innodb.fk_drop_alter innodb.innodb-fk innodb.innodb-fk-virtual
+        innodb.innodb-fk-warnings innodb.innodb-fkcheck innodb.innodb-get-fk innodb.stored_fk
+        rpl.rpl_foreign_key_innodb vcol.innodb_virtual_fk""".split(),
+    "fulltext": [*(f"innodb_fts.{name}" for name in FULLTEXT.split()), "main.fulltext_charsets"]}
 if SERIES != FIRST_SERIES:
     TRANSLATED["vectors"] = ["main.vector_innodb"]
 EXPECTED = PROJECT / "tests/mtr/expected.tsv"
@@ -73,17 +64,13 @@ def main(arguments: list) -> int:
     choice = parser.parse_args(arguments)
     if choice.engine == "CHEETAH" and not PLUGIN.exists():
         raise Failure(f"{show(PLUGIN)} is missing: make build")
-    wanted = [name for name in baseline(choice.fresh) if chosen(name, choice)]
+    # Quick runs leave out listed tests, some of which take long to fail.
+    wanted = [name for name in baseline(choice.fresh)
+              if (not choice.quick or SUBSET.match(name) and name not in expected())
+              and (not choice.only or re.search(choice.only, name))]
     step(f"{len(wanted)} tests that pass on InnoDB, now on {choice.engine}")
     results = run_suites(choice.engine, names=wanted, label=choice.engine.lower())
     return compare(wanted, results, choice.engine)
-
-
-def chosen(name: str, choice) -> bool:
-    """Returns whether this run includes the test. A quick run leaves out listed tests, some of
-    which take long to fail."""
-    return ((not choice.quick or SUBSET.match(name) and name not in expected())
-            and (not choice.only or re.search(choice.only, name)))
 
 
 def compare(wanted: list, results: dict, engine: str) -> int:
@@ -91,7 +78,6 @@ def compare(wanted: list, results: dict, engine: str) -> int:
     reasons = expected()
     passed = [name for name in wanted if results.get(translated(name, engine)) == "pass"]
     failed = [name for name in wanted if name not in set(passed)]
-    listed = [name for name in failed if name in reasons]
     unlisted = [name for name in failed if name not in reasons]
     for name in unlisted:
         note(f"FAILED on {engine} only: {name} "
@@ -99,8 +85,9 @@ def compare(wanted: list, results: dict, engine: str) -> int:
     for name in passed:
         if name in reasons:
             note(f"passes now, take it out of {show(EXPECTED)}: {name}")
-    print(f"suites: {len(passed)} of {len(wanted)} pass on {engine} as on InnoDB, {len(listed)} "
-          f"differ with a listed reason, {len(unlisted)} without; logs in {show(HOME)}")
+    print(f"suites: {len(passed)} of {len(wanted)} pass on {engine} as on InnoDB, "
+          f"{len(failed) - len(unlisted)} differ with a listed reason, {len(unlisted)} without; "
+          f"logs in {show(HOME)}")
     return 1 if unlisted else 0
 
 
@@ -113,18 +100,16 @@ def expected() -> dict:
 
 
 def baseline(fresh: bool) -> list:
-    """Returns the tests that InnoDB passes, after recording InnoDB's output of suite storage_engine
-    if it is missing.
-
-    For releases with a file in tests/mtr the names are known; for others, or with `fresh`, every
-    suite runs on InnoDB.
-    """
+    """Returns the tests that InnoDB passes: known for releases with a file in tests/mtr, otherwise
+    or with `fresh` by running every suite. Records InnoDB's output of storage_engine if missing."""
     state = setup.ensure()
     marker, known = TREE / "recorded", EXPECTED.with_name(f"innodb-{state['version']}.txt")
     if fresh or not marker.exists() or marker.read_text() != state["package_version"]:
         build_tree()
         step("recording InnoDB's output of suite storage_engine")
-        run_suites("InnoDB", names=tests_of(SUITES[:3]), label="record", more=["--record"])
+        tests = [f"{suite}.{file.stem}" for suite in SUITES[:3]
+                 for file in sorted((TEST_ROOT / "suite" / suite).glob("*.test"))]
+        run_suites("InnoDB", names=tests, label="record", more=["--record"])
         marker.write_text(state["package_version"])
     if fresh or not known.exists():
         step("running every suite on InnoDB")
@@ -140,20 +125,12 @@ def baseline(fresh: bool) -> list:
     return [line for line in known.read_text().splitlines() if not line.startswith("#")]
 
 
-def tests_of(suites: list) -> list:
-    """Returns the full name of every test of some suites."""
-    return [f"{suite}.{file.stem}" for suite in suites
-            for file in sorted((TEST_ROOT / "suite" / suite).glob("*.test"))]
-
-
 def build_tree() -> None:
-    """Creates the tree for the test driver: symlinks, and private copies of the suites that
-    change."""
+    """Creates the tree for the driver: symlinks, and private copies of suites that change."""
     step("laying out MariaDB's test suite under " + show(TREE))
     shutil.rmtree(TREE, ignore_errors=True)
     (TEST_ROOT / "suite").mkdir(parents=True)
-    # The driver requires a folder of plugin suites. The real folder would add overlays of other
-    # engines.
+    # The driver requires a folder of plugin suites. The real one would add other engines' overlays.
     (TEST_ROOT / "plugin/cheetah").mkdir(parents=True)
     (TREE / "lib/mysql").mkdir(parents=True)
     (TREE / "bin").symlink_to(SERVER / "usr/bin")
@@ -169,7 +146,6 @@ def build_tree() -> None:
 
 
 def link_all(source: Path, target: Path, but: list) -> None:
-    """Creates symlinks in `target` to everything in `source` except the names in `but`."""
     target.mkdir(parents=True, exist_ok=True)
     for entry in source.iterdir():
         if entry.name not in but:
@@ -177,7 +153,6 @@ def link_all(source: Path, target: Path, but: list) -> None:
 
 
 def select_engine(engine: str) -> None:
-    """Points the copied suites at an engine."""
     suites = TEST_ROOT / "suite"
     original = SHIPPED / "suite"
     text = (original / "storage_engine/define_engine.inc").read_text()
@@ -196,15 +171,13 @@ def select_engine(engine: str) -> None:
 
 
 def translate(own_suite: str, names: list, engine: str) -> None:
-    """Creates a suite of InnoDB's tests with another engine's name."""
     home = TEST_ROOT / "suite" / own_suite
     shutil.rmtree(home, ignore_errors=True)
     (home / "t").mkdir(parents=True)
     (home / "r").mkdir()
-    original = SHIPPED
     for name in names:
         suite, test = name.split(".", 1)
-        folder = original / ("main" if suite == "main" else f"suite/{suite}")
+        folder = SHIPPED / ("main" if suite == "main" else f"suite/{suite}")
         tests, results = (folder, folder) if suite == "main" else (folder / "t", folder / "r")
         to = translated(name, engine).split(".", 1)[1]
         for source in [*tests.glob(f"{test}.*"), *tests.glob(f"{test}-*.opt"),
@@ -217,14 +190,13 @@ def translate(own_suite: str, names: list, engine: str) -> None:
         if (folder / "my.cnf").exists() and not (tests / f"{test}.cnf").exists():
             (home / "t" / f"{to}.cnf").write_text(f"!include ../../{suite}/my.cnf\n")
     for folder in ("innodb", "innodb_fts"):
-        for source in (original / f"suite/{folder}/t").glob("*.inc"):
+        for source in (SHIPPED / f"suite/{folder}/t").glob("*.inc"):
             text = in_words_of(engine, source.read_text(errors="surrogateescape"))
             (home / "t" / source.name).write_text(text, errors="surrogateescape")
 
 
 def in_words_of(engine: str, text: str) -> str:
-    """Returns a test or its result with another engine's name; names of variables and tables
-    stay."""
+    """Returns a test or its result with another engine's name, except in other names."""
     text = re.sub(r"(?im)^(-- *)?source include/have_innodb\.inc;?\n", "", text)
     text = re.sub(r"(Warnings:\n)?Warning\t124\tInnoDB rebuilding table to add column FTS_DOC_ID\n",
                   "", text)
@@ -247,9 +219,7 @@ def run_suites(engine: str, suites=(), names=(), label="run", more=()) -> dict:
     names = [translated(name, engine) for name in names]
     log = HOME / f"{label}.log"
     # A neutral name, because the tests mask the engine's name everywhere, even in paths.
-    work = HOME / "work"
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
+    work = emptied(HOME / "work")
     short = tempfile.mkdtemp(prefix="mtr-")
     words = ["perl", "./mariadb-test-run.pl", f"--vardir={work}/var", f"--tmpdir={short}/t",
              "--force", "--max-test-fail=0", "--retry=0", "--parallel=2", "--nowarnings",
@@ -274,11 +244,12 @@ def run_suites(engine: str, suites=(), names=(), label="run", more=()) -> dict:
 
 
 def unprivileged(words: list, folders: list, output) -> None:
-    """Runs the driver as `nobody` if we are root (root bypasses permission checks that some tests
-    need)."""
+    """Runs the driver as `nobody` if we are root, who bypasses permissions that tests need."""
     environment = {**setup.library_environment(), "HOME": str(folders[0])}
     options = {}
-    if os.geteuid() == 0 and reachable(TEST_ROOT):
+    can_reach = all(parent.stat().st_mode & 0o005 == 0o005
+                    for parent in [TEST_ROOT, *TEST_ROOT.parents])
+    if os.geteuid() == 0 and can_reach:
         for folder in folders:
             subprocess.run(["chown", "-R", "nobody", str(folder)], check=True)
         options = {"user": "nobody", "group": pwd.getpwnam("nobody").pw_gid, "extra_groups": []}
@@ -292,19 +263,10 @@ def unprivileged(words: list, folders: list, output) -> None:
         raise
 
 
-def reachable(folder: Path) -> bool:
-    """Returns whether other users can reach the folder."""
-    return all(parent.stat().st_mode & 0o005 == 0o005 for parent in [folder, *folder.parents])
-
-
 def parse(text: str) -> dict:
-    """Returns the results in the driver's output; a test with several combinations passes if all
-    do."""
+    """Returns the results in the driver's output; of several combinations, all have to pass."""
     results = {}
-    for line in text.splitlines():
-        found = RESULT_LINE.match(line)
-        if found:
-            name, result = found.group(1), found.group(3)
-            if results.get(name) != "fail":
-                results[name] = result
+    for found in filter(None, map(RESULT_LINE.match, text.splitlines())):
+        if results.get(found[1]) != "fail":
+            results[found[1]] = found[3]
     return results

@@ -18,7 +18,6 @@ ELF = b"\x7fELF"
 
 
 def library_folders(root: Path) -> list:
-    """Returns the folders of shared libraries below `root`."""
     places = [root / prefix / f"{machine}-linux-gnu" for prefix in ("usr/lib", "lib")
               for machine in ("x86_64", "aarch64")]
     return [str(place) for place in places if place.is_dir()]
@@ -30,15 +29,13 @@ def of(root: Path) -> Path | None:
 
 
 def words(root: Path, *arguments) -> list:
-    """Returns a command line that runs a program with the loader and only the libraries below
-    `root`."""
+    """Returns a command line of a program with only the loader and libraries below `root`."""
     folders = ":".join(library_folders(root))
     return [str(of(root)), "--inhibit-cache", "--library-path", folders, *map(str, arguments)]
 
 
 def linked(root: Path) -> list:
-    """Returns compiler options for a program that uses the loader and the libraries below `root`;
-    empty if programs use the machine's."""
+    """Returns compiler options for the loader and libraries below `root`, if there is one."""
     loader = of(root)
     if loader is None:
         return []
@@ -58,22 +55,15 @@ def missing_libraries(root: Path, program: str) -> set:
 
 
 def give(root: Path, place: Path) -> None:
-    """Makes every program below `root` use the loader and the libraries there, with the paths that
-    they will have once `root` is moved to `place`."""
+    """Makes all programs use the loader and libraries there, once `root` is moved to `place`."""
     loader = place / of(root).relative_to(root)
     folders = ":".join(library_folders(root)).replace(f"{root}/", f"{place}/")
-    count = 0
-    for program in programs(root):
+    found = [file for file in sorted(root.rglob("*"))
+             if is_program(file) and patch(root, "--print-interpreter", file, may_fail=True)]
+    for program in found:
         # DT_RPATH, because DT_RUNPATH does not apply to the libraries of libraries.
         patch(root, "--set-interpreter", loader, "--force-rpath", "--set-rpath", folders, program)
-        count += 1
-    note(f"{count} programs use the loader of their own Debian release")
-
-
-def programs(root: Path) -> list:
-    """Returns the programs below `root` that name a loader."""
-    found = [file for file in sorted(root.rglob("*")) if is_program(file)]
-    return [file for file in found if patch(root, "--print-interpreter", file, may_fail=True)]
+    note(f"{len(found)} programs use the loader of their own Debian release")
 
 
 def is_program(file: Path) -> bool:

@@ -28,8 +28,7 @@ DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE", "LICENSE
 
 
 def deb(_arguments=()) -> None:
-    """Builds the package, with a plugin for the private server and for the versions in the
-    environment variable SERVERS."""
+    """Builds the package, with plugins for the private server and the versions in $SERVERS."""
     target, servers = make()
     print(f"{show(target)}, with plugins for mariadb-server-core " + ", ".join(servers))
 
@@ -53,12 +52,13 @@ def make() -> tuple:
     place(root / CONFIGURATION, (PACKAGING / "60-cheetah.cnf").read_bytes(), 0o644)
     place(root / HOOK, (PACKAGING / "60cheetah").read_bytes(), 0o644)
     place_documents(root / DOCUMENTATION)
-    place(root / DOCUMENTATION / "copyright", copyright_text().encode(), 0o644)
+    licences = [PROJECT / "LICENSE", *sorted((PROJECT / "LICENSES").glob("*"))]
+    terms = "\n\n".join(file.read_text().strip() for file in licences) + "\n"
+    place(root / DOCUMENTATION / "copyright", terms.encode(), 0o644)
     return pack(root, servers), servers
 
 
 def pack(root: Path, servers: list) -> Path:
-    """Writes dpkg's control files and builds the package; returns its path."""
     architecture, version = output(["dpkg", "--print-architecture"]), build.workspace_version()
     control = (PACKAGING / "control").read_text().format(
         name=NAME, version=version, architecture=architecture, maintainer=maintainer(),
@@ -82,9 +82,8 @@ def pack(root: Path, servers: list) -> Path:
 
 
 def other_series(servers: list) -> list:
-    """Returns the servers that the package conflicts with: those of other series. (A dependency
-    would not work: the package's trigger, which the server's package awaits, would wait for that
-    package.)"""
+    """Returns the servers of other series, with which the package conflicts. (With a dependency,
+    the package's trigger and the server's package, which awaits it, would wait for each other.)"""
     series = {tuple(map(int, re.match(r"(?:\d+:)?(\d+)\.(\d+)\.", version).groups()))
               for version in servers}
     if len(series) != 1:
@@ -95,8 +94,7 @@ def other_series(servers: list) -> list:
 
 
 def place_core(folder: Path) -> None:
-    """Puts the parts of any server's plugin into the package: the engine as one object, and the
-    shim's source."""
+    """Puts the parts of any server's plugin into the package: the engine, the shim's source."""
     library = build.rust_library()
     names = sorted(set(re.findall(r" T (cheetah_\w+)$",
                                   output(["nm", "--defined-only", str(library)]), re.M)))
@@ -112,14 +110,13 @@ def place_core(folder: Path) -> None:
 def place_sources(folder: Path) -> None:
     """Copies the shim's source, with the flags that cheetah-shim uses to compile it."""
     sources = PROJECT / "plugin"
-    for file in sorted(file for file in sources.rglob("*") if file.is_file()):
+    for file in filter(Path.is_file, sources.rglob("*")):
         place(folder / file.relative_to(sources), file.read_bytes(), 0o644)
     place(folder / "exports.map", (PACKAGING / "exports.map").read_bytes(), 0o644)
     place(folder / "flags.txt", (" ".join(build.SHIM_FLAGS) + "\n").encode(), 0o644)
 
 
 def place_plugin(root: Path, version: str, plugin: Path) -> None:
-    """Puts a server's plugin into the package, without debug information."""
     target = root / OWN / "shims" / version.partition(":")[2] / plugin.name
     place(target, plugin.read_bytes(), 0o644)
     subprocess.run(["strip", "--strip-debug", str(target)], check=True)
@@ -137,17 +134,8 @@ def build_shim(root: Path, version: str) -> None:
     shutil.rmtree(built)
 
 
-def copyright_text() -> str:
-    """Returns Debian's copyright file: the licence terms, with the licences in full."""
-    return "\n\n".join(
-        (PROJECT / name).read_text().strip()
-        for name in ["LICENSE", *sorted(f"LICENSES/{f.name}"
-                                        for f in (PROJECT / "LICENSES").glob("*"))]) + "\n"
-
-
 def maintainer() -> str:
-    """Returns the package's maintainer from the variables of Debian's tools: the person who builds
-    it."""
+    """Returns the package's maintainer, who builds it, from the variables of Debian's tools."""
     name, address = os.environ.get("DEBFULLNAME", "The Cheetah authors"), os.environ.get("DEBEMAIL")
     return f"{name} <{address}>" if address else name
 
@@ -178,9 +166,8 @@ def install(_arguments=()) -> None:
 
 
 def place_settings(root: Path) -> str:
-    """Installs the settings with which the server loads the plugin and does not start without the
-    engine, if the server's option files are organized as on Debian. Returns the user's next
-    step."""
+    """Installs the settings with which the server loads the plugin and needs the engine, if its
+    option files are organized as on Debian. Returns the user's next step."""
     text = (PACKAGING / "60-cheetah.cnf").read_text()
     target = root / CONFIGURATION
     if target.exists():
@@ -194,7 +181,6 @@ def place_settings(root: Path) -> str:
 
 
 def place_programs(prefix: Path) -> None:
-    """Copies the programs to bin and their modules to share."""
     for program in PROGRAMS:
         place(prefix / "bin" / program.name, program.read_bytes(), 0o755)
     for parts in (SHARED, *(program.with_name(program.name.replace("-", "_"))
@@ -211,18 +197,13 @@ def installed_version() -> str:
 
 
 def documents() -> list:
-    """Returns the package's documents as paths in the project."""
-    found = []
-    for name in DOCUMENTS:
-        path = PROJECT / name
-        files = [path] if path.is_file() else path.rglob("*")
-        found += [file.relative_to(PROJECT) for file in files if file.is_file()]
-    return sorted(found)
+    tops = [PROJECT / name for name in DOCUMENTS]
+    return sorted(file.relative_to(PROJECT) for top in tops for file in (top, *top.rglob("*"))
+                  if file.is_file())
 
 
 def place_documents(folder: Path) -> None:
-    """Copies the documents, keeping their folders, so that links between them work; links to other
-    files become plain text."""
+    """Copies the documents in their folders; links to other files become plain text."""
     names = documents()
     for name in names:
         content = (PROJECT / name).read_bytes()
@@ -244,12 +225,10 @@ def without_links_out(text: str, name: Path, names: list) -> str:
 
 
 def place(target: Path, content: bytes, mode: int) -> None:
-    """Writes a file of the package."""
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(content)
     target.chmod(mode)
 
 
 def output(words: list) -> str:
-    """Returns the output of a command."""
     return subprocess.run(words, text=True, capture_output=True, check=True).stdout.strip()

@@ -21,8 +21,6 @@ CUT_SECONDS = 0.02
 
 
 class Keeper:
-    """The open files of a group."""
-
     def __init__(self, folder: Path, limit_bytes: int):
         is_v2 = (folder / "memory.max").exists()
         usage, self.cache, control = (("memory.current", b"file", "memory.high") if is_v2
@@ -35,7 +33,6 @@ class Keeper:
         self.seen, self.failed, self.cuts = [], 0, 0
 
     def file_bytes(self) -> int:
-        """Returns the bytes of page cache."""
         lines = os.pread(self.stat, 1 << 16, 0).splitlines()
         return next(int(line.split()[1]) for line in lines if line.split()[0] == self.cache)
 
@@ -57,7 +54,6 @@ class Keeper:
 
 
 def main(arguments: list) -> None:
-    """Runs the command."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)   # the parent process ends it
     keeper, page_cache_bytes = Keeper(Path(arguments[0]), int(arguments[2])), int(arguments[1])
     keeper.cut(page_cache_bytes)

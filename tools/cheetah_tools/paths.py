@@ -5,6 +5,7 @@ the first are in subfolders named after the series.
 """
 
 import os
+import shutil
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -13,7 +14,6 @@ SERIES = os.environ.get("CHEETAH_SERVER") or FIRST_SERIES
 
 
 def of_series(folder: Path) -> Path:
-    """Returns the part of a folder that belongs to the chosen series."""
     return folder if SERIES == FIRST_SERIES else folder / SERIES
 
 
@@ -44,6 +44,13 @@ def show(path: Path) -> str:
         return str(Path(path).relative_to(PROJECT))
     except ValueError:
         return str(path)
+
+
+def emptied(folder: Path) -> Path:
+    """Deletes a folder with all that it contains, creates it again, and returns its path."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
 
 
 def make(target: str) -> str:

@@ -32,7 +32,6 @@ def once(server, program, database: str, key_table: str, key: str, seconds: int 
 
 
 def build():
-    """Builds the load program if its source has changed; returns its path."""
     source, target = PROJECT / "tools/load/point_select.cc", BUILD / "point_select"
     BUILD.mkdir(parents=True, exist_ok=True)
     if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:

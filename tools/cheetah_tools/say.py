@@ -52,8 +52,7 @@ class PatientOutput:
 
 
 def run_main(main) -> None:
-    """Runs a command: exit status 1 and one message for a Failure, 130 for Ctrl-C (servers are
-    stopped by their owners)."""
+    """Runs a command: status 1 and a message for a Failure, 130 for Ctrl-C."""
     # SIGTERM is handled like Ctrl-C, so that private servers are stopped.
     signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
     sys.stdout = PatientOutput(sys.stdout)

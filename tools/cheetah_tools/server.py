@@ -1,14 +1,13 @@
-"""A private MariaDB server: own data, socket, configuration and plugin folder; no network port
-unless a test requests one.
+"""A private MariaDB server: own data, socket, settings and plugins; a network port on request.
 
 Works with and without root. Everything is stopped by process ID, never by name. A server started
-with `with` ends with its block, also on Ctrl-C; if the tool itself is killed, the kernel ends the
-server.
+with `with` ends with its block, also on Ctrl-C; if the tool is killed, the kernel ends it.
 """
 
 import contextlib
 import ctypes
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -19,7 +18,7 @@ import zlib
 from pathlib import Path
 
 from . import setup
-from .paths import PLUGIN, SERVER, VAR, show
+from .paths import PLUGIN, SERVER, VAR, emptied, show
 from .say import Failure
 
 sys.path.append(str(SERVER / "usr/lib/python3/dist-packages"))
@@ -36,10 +35,9 @@ class PrivateServer:
     """One server process on one data folder; it can be started, stopped and killed repeatedly."""
 
     def __init__(self, folder: Path, options: dict = None, plugin=True, cgroup: Path = None):
-        """`folder` is created if absent. `options` are lines of my.cnf (value None: a bare word).
-        `plugin` is the file to load, or True for this build's plugin; a missing file is not loaded.
-        With a plugin the server does not start without the engine, unless `options` set
-        `cheetah`."""
+        """`options` are lines of my.cnf (value None: a bare word). `plugin` is the file to load, or
+        True for this build's plugin; a missing file is not loaded. With a plugin the server does
+        not start without the engine, unless `options` set `cheetah`."""
         setup.ensure()
         self.folder = Path(folder)
         self.data = self.folder / "data"
@@ -88,14 +86,13 @@ class PrivateServer:
         self.process.send_signal(signal.SIGTERM)
         try:
             status = self.process.wait(STOP_SECONDS)
+            self.process = None
+            why = f"ended with status {status}" if status else ""
         except subprocess.TimeoutExpired:
             self.kill()
-            raise Failure(f"the server did not stop within {STOP_SECONDS} s; end of its log:\n"
-                          f"{self.log_tail()}")
-        self.process = None
-        if status != 0:
-            raise Failure(f"the server ended with status {status}; end of its log:\n"
-                          f"{self.log_tail()}")
+            why = f"did not stop within {STOP_SECONDS} s"
+        if why:
+            raise Failure(f"the server {why}; end of its log:\n{self.log_tail()}")
 
     def kill(self) -> None:
         """Kills the process with SIGKILL, which is like a power cut for it."""
@@ -105,11 +102,9 @@ class PrivateServer:
             self.process = None
 
     def died(self) -> bool:
-        """Returns whether the process ended by itself."""
         return self.process is not None and self.process.poll() is not None
 
     def restart(self) -> None:
-        """Stops normally and starts again."""
         self.stop()
         self.start()
 
@@ -129,34 +124,26 @@ class PrivateServer:
             yield cursor
 
     def sql(self, statement: str, database: str = "") -> list:
-        """Runs one statement on its own connection; returns its rows. Raises Failure if the server
-        refuses the statement or dies."""
+        """Runs a statement; returns its rows. Raises Failure if the server refuses it or dies."""
         import pymysql
         try:
-            connection = self.connect(database)
-            try:
-                with connection.cursor() as cursor:
-                    cursor.execute(statement)
-                    return list(cursor.fetchall())
-            finally:
-                connection.close()
+            with self.cursor(database) as cursor:
+                cursor.execute(statement)
+                return list(cursor.fetchall())
         except pymysql.MySQLError as failure:
             end = f"\nthe end of the server's log:\n{self.log_tail(25)}" if self.died() else ""
             raise Failure(f"{statement[:200]}: {failure}{end}") from failure
 
     def value(self, statement: str, database: str = ""):
-        """Returns the first column of the first row."""
         return self.sql(statement, database)[0][0]
 
     def status(self, name: str) -> int:
-        """Returns a numeric status variable."""
         rows = self.sql(f"SHOW GLOBAL STATUS LIKE '{name}'")
         if not rows:
             raise Failure(f"the server has no status variable {name}")
         return int(rows[0][1])
 
     def client(self, *arguments, **popen):
-        """Starts a `mariadb` client process connected to this server."""
         return subprocess.Popen(client_words(self.socket, *arguments),
                                 env=setup.library_environment(), **popen)
 
@@ -166,26 +153,23 @@ class PrivateServer:
                    for row in self.sql("SHOW ENGINES"))
 
     def anonymous_bytes(self) -> int:
-        """Returns the process's current anonymous memory in bytes."""
-        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
-            if line.startswith("RssAnon:"):
-                return int(line.split()[1]) * 1024
-        return 0
+        found = re.search(r"^RssAnon:\s+(\d+)", self._proc("status"), re.M)
+        return int(found[1]) * 1024 if found else 0
 
     def cpu_seconds(self) -> float:
-        """Returns the processor time that the process has used."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        fields = self._proc("stat").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def device_bytes(self) -> tuple:
         """Returns the bytes read from and written to the device by the process so far."""
-        lines = Path(f"/proc/{self.process.pid}/io").read_text().splitlines()
-        found = dict(line.split(": ") for line in lines)
+        found = dict(line.split(": ") for line in self._proc("io").splitlines())
         return int(found["read_bytes"]), int(found["write_bytes"])
 
+    def _proc(self, name: str) -> str:
+        return Path(f"/proc/{self.process.pid}/{name}").read_text()
+
     def spent(self) -> tuple:
-        """Returns the process's processor seconds, and the bytes that it has read from and written
-        to the device."""
+        """Returns processor seconds, and bytes read from and written to the device."""
         return (self.cpu_seconds(), *self.device_bytes())
 
     def pause(self) -> None:
@@ -193,11 +177,9 @@ class PrivateServer:
         self.process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Resumes a paused process."""
         self.process.send_signal(signal.SIGCONT)
 
     def log_tail(self, count: int = 15) -> str:
-        """Returns the last lines of the error log."""
         try:
             lines = self.log.read_text(errors="replace").splitlines()
         except OSError:
@@ -251,32 +233,23 @@ class PrivateServer:
             shutil.rmtree(self._short, ignore_errors=True)
 
     def _before_exec(self) -> None:
-        end_with_parent()
+        # The kernel ends the server when this process ends for any reason.
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if self.cgroup:
             (self.cgroup / "cgroup.procs").write_text(str(os.getpid()))
 
     def _wait_ready(self) -> None:
         deadline = time.monotonic() + READY_SECONDS
+        why = f"does not answer after {READY_SECONDS} s"
         while time.monotonic() < deadline:
             if self.died():
-                status = self.process.returncode
-                raise Failure(f"the server ended at start with status {status}; "
-                              f"end of {show(self.log)}:\n{self.log_tail()}")
+                why = f"ended at start with status {self.process.returncode}"
+                break
             if self.socket.exists():
-                try:
-                    self.connect().close()
-                    return
-                except Exception:  # not listening yet
-                    pass
+                with contextlib.suppress(Exception):   # not listening yet
+                    return self.connect().close()
             time.sleep(0.05)
-        raise Failure(f"the server does not answer after {READY_SECONDS} s; "
-                      f"end of {show(self.log)}:\n{self.log_tail()}")
-
-
-def end_with_parent() -> None:
-    """For `preexec_fn`: makes the kernel end the new process when its parent ends for any
-    reason."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        raise Failure(f"the server {why}; end of {show(self.log)}:\n{self.log_tail()}")
 
 
 def connect(socket: Path, database: str = "", user: str = "root", **more):
@@ -290,7 +263,6 @@ def connect(socket: Path, database: str = "", user: str = "root", **more):
 
 
 def client_words(socket: Path, *arguments) -> list:
-    """Returns the command line of the `mariadb` client."""
     return [str(SERVER / "usr/bin/mariadb"), "--no-defaults", f"--socket={socket}", "--user=root",
             f"--character-sets-dir={SERVER / 'usr/share/mysql/charsets'}",
             "--default-character-set=utf8mb4", "--max-allowed-packet=256M", *map(str, arguments)]
@@ -302,8 +274,7 @@ def link_name(plugin: Path) -> str:
 
 
 def plugin_folder(plugin: Path = PLUGIN) -> Path:
-    """Creates a folder of symlinks to the distribution's plugins and to `plugin`; returns its
-    path."""
+    """Returns a folder of symlinks to the distribution's plugins and to `plugin`."""
     folder = VAR / "plugins"
     folder.mkdir(parents=True, exist_ok=True)
     wanted = {p.name: p for p in (SERVER / "usr/lib/mysql/plugin").glob("*.so")}
@@ -319,19 +290,16 @@ def plugin_folder(plugin: Path = PLUGIN) -> Path:
 
 
 def template() -> Path:
-    """Returns a data folder made by mariadb-install-db, which is created once and copied for every
-    server."""
+    """Returns a data folder by mariadb-install-db, made once and copied for every server."""
     version = setup.ensure()["package_version"].replace(":", "_")
     place = VAR / f"template-{version}"
     if place.exists():
         return place
-    fresh = VAR / f"template.new.{os.getpid()}"
-    shutil.rmtree(fresh, ignore_errors=True)
+    fresh = emptied(VAR / f"template.new.{os.getpid()}")
     with tempfile.TemporaryDirectory(prefix="cheetah-") as short:
         # mariadb-install-db is a shell script that does not support blanks in paths.
         root, data = Path(short) / "server", Path(short) / "data"
         root.symlink_to(SERVER)
-        fresh.mkdir()
         data.symlink_to(fresh)
         share = root / "usr/share/mysql"
         words = [root / "usr/bin/mariadb-install-db", "--no-defaults", f"--basedir={root / 'usr'}",

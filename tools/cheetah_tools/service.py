@@ -18,12 +18,10 @@ OWN_SETTINGS = RUN / "own.cnf"   # the user's settings; my.cnf is rewritten at e
 
 
 def up(_arguments=()) -> int:
-    """Starts the server, with Cheetah if the plugin can be built; returns 1 if Cheetah does not
-    start."""
+    """Starts the server, with Cheetah if it can be built; returns 1 if Cheetah does not start."""
     if any((PROJECT / "plugin").rglob("*.cc")):
         build.build()
-    pid = running_pid()
-    if pid:
+    if pid := running_pid():
         print(f"running already (pid {pid}); next: {make('sql')}")
         return 0
     server = PrivateServer(RUN)
@@ -85,8 +83,7 @@ def down(_arguments=()) -> None:
     folder = socket_in_use().parent
     os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + STOP_SECONDS
-    # The server deletes the pid file before its process ends; the data is in use until the process
-    # ends.
+    # The server deletes the pid file before its process ends, and uses the data until then.
     while Path(f"/proc/{pid}").exists():
         if time.monotonic() > deadline:
             raise Failure(f"pid {pid} has not stopped after {STOP_SECONDS} s; "
@@ -110,7 +107,6 @@ def running_pid() -> int:
 
 
 def socket_in_use() -> Path:
-    """Returns the socket in the running server's configuration."""
     for line in (RUN / "my.cnf").read_text().splitlines():
         if line.startswith("socket ="):
             return Path(line.split("=", 1)[1].strip())

@@ -1,14 +1,11 @@
-"""Set-up: installs a MariaDB of one exact version under `var/`, with the private headers that a
-plugin needs.
+"""Set-up: installs a MariaDB of one exact version under `var/`, with a plugin's private headers.
 
 A storage engine loads only into the exact version it was built for, and Debian may offer a newer
 binary than source. So set-up takes the newest release of the series whose binary AND source can be
-downloaded, and fetches every package with that exact version. Each part is created under a
-temporary name and renamed: an interrupted run starts that part again, and a finished part is not
-repeated.
+downloaded, and fetches every package with that exact version. Each part is created under another
+name and renamed: an interrupted run starts that part again, and no finished one.
 
-A series of another Debian release than this machine's includes that release's C library and its
-loader (`own_loader.py`).
+A series of another Debian release includes that release's C library and loader (`own_loader.py`).
 """
 
 import hashlib
@@ -21,7 +18,7 @@ import tarfile
 from pathlib import Path
 
 from . import apt, environment, own_loader
-from .paths import HEADERS, SERIES, SERVER, SOURCE, STAMP, VAR, show
+from .paths import HEADERS, SERIES, SERVER, SOURCE, STAMP, VAR, emptied, show
 from .say import Failure, note, step
 
 # The Debian release of each server series.
@@ -32,8 +29,7 @@ MARIADB_PACKAGES = [
     "mariadb-common", "libmariadb3", "libmariadb-dev", "libmariadbd-dev", "mariadb-test",
     "mariadb-test-data", "mariadb-backup",
 ]
-# Libraries that a bare machine lacks, the tools' database driver, zstd for dumps, and sysbench for
-# `make bench`.
+# Libraries that a bare machine lacks, the tools' database driver, zstd, and sysbench.
 OTHER_PACKAGES = [
     "liburing2", "libaio1", "libnuma1", "libpmem1", "libdaxctl1", "libndctl6", "liblzo2-2",
     "libpcre2-posix3", "libconfig-inifiles-perl", "python3-pymysql", "zstd",
@@ -60,34 +56,27 @@ RENAMED = {"trixie": {
 MOVED = {"usr/share/mysql": "mariadb", "usr/lib/p7zip": "7zip"}
 # Packages of libraries that even a small Debian usually has; fetched only if the loader misses
 # them.
+LIBRARIES = """libssl.so.3 libpcre2-8.so.0 libpcre2-posix.so.3 libsystemd.so.0 libcrypt.so.1
+    liblz4.so.1 libzstd.so.1 libbz2.so.1.0 liblzma.so.5 libncurses.so.6 libtinfo.so.6 libedit.so.2
+    libbsd.so.0 libmd.so.0 libgcc_s.so.1 libstdc++.so.6 libcap.so.2 libgcrypt.so.20
+    libgpg-error.so.0 """
+# The libraries of sysbench's PostgreSQL driver and their dependencies.
+LIBRARIES += """libgssapi_krb5.so.2 libkrb5.so.3 libk5crypto.so.3 libkrb5support.so.0
+    libcom_err.so.2 libkeyutils.so.1 libldap-2.5.so.0 libldap.so.2 libsasl2.so.2 libgnutls.so.30
+    libp11-kit.so.0 libidn2.so.0 libunistring.so.2 libtasn1.so.6 libnettle.so.8 libhogweed.so.6
+    libgmp.so.10 libffi.so.8 """
+# The libraries of applications (tests/apps): PHP with its extensions, mydumper, Perl's driver.
+LIBRARIES += """libargon2.so.1 libsodium.so.23 libmagic.so.1 libxxhash.so.0 libonig.so.5
+    libreadline.so.8 libpcre.so.3 libmariadb.so.3"""
+# Debian names a package like its library, with a dash between two digits; the others are listed.
 PACKAGE_OF_LIBRARY = {
-    "libssl.so.3": "libssl3", "libcrypto.so.3": "libssl3", "libpcre2-8.so.0": "libpcre2-8-0",
-    "libpcre2-posix.so.3": "libpcre2-posix3", "libsystemd.so.0": "libsystemd0",
-    "libcrypt.so.1": "libcrypt1", "liblz4.so.1": "liblz4-1", "libzstd.so.1": "libzstd1",
-    "libbz2.so.1.0": "libbz2-1.0", "liblzma.so.5": "liblzma5", "libz.so.1": "zlib1g",
-    "libncurses.so.6": "libncurses6", "libtinfo.so.6": "libtinfo6", "libedit.so.2": "libedit2",
-    "libbsd.so.0": "libbsd0", "libmd.so.0": "libmd0", "libgcc_s.so.1": "libgcc-s1",
-    "libstdc++.so.6": "libstdc++6", "libcap.so.2": "libcap2",
-    "libgcrypt.so.20": "libgcrypt20", "libgpg-error.so.0": "libgpg-error0",
-    # The libraries of sysbench's PostgreSQL driver and their dependencies.
-    "libgssapi_krb5.so.2": "libgssapi-krb5-2", "libkrb5.so.3": "libkrb5-3",
-    "libk5crypto.so.3": "libk5crypto3", "libkrb5support.so.0": "libkrb5support0",
-    "libcom_err.so.2": "libcom-err2", "libkeyutils.so.1": "libkeyutils1",
-    "libldap-2.5.so.0": "libldap-2.5-0", "libldap.so.2": "libldap2", "liblber.so.2": "libldap2",
-    "liblber-2.5.so.0": "libldap-2.5-0", "libsasl2.so.2": "libsasl2-2",
-    "libgnutls.so.30": "libgnutls30", "libp11-kit.so.0": "libp11-kit0", "libidn2.so.0": "libidn2-0",
-    "libunistring.so.2": "libunistring2", "libtasn1.so.6": "libtasn1-6",
-    "libnettle.so.8": "libnettle8", "libhogweed.so.6": "libhogweed6", "libgmp.so.10": "libgmp10",
-    "libffi.so.8": "libffi8",
-    # The libraries of applications (tests/apps): PHP with its extensions, mydumper, Perl's driver.
-    "libargon2.so.1": "libargon2-1", "libsodium.so.23": "libsodium23", "libmagic.so.1": "libmagic1",
-    "libxxhash.so.0": "libxxhash0", "libxml2.so.2": "libxml2", "libxslt.so.1": "libxslt1.1",
-    "libexslt.so.0": "libxslt1.1", "libonig.so.5": "libonig5", "libicuuc.so.72": "libicu72",
-    "libicui18n.so.72": "libicu72", "libicudata.so.72": "libicu72", "libicuio.so.72": "libicu72",
-    "libreadline.so.8": "libreadline8", "libpcre.so.3": "libpcre3",
-    "libglib-2.0.so.0": "libglib2.0-0", "libmariadb.so.3": "libmariadb3",
+    **{name: re.sub(r"(\d)?\.so\.", lambda found: f"{found[1]}-" if found[1] else "",
+                    name).replace("_", "-") for name in LIBRARIES.split()},
+    "libcrypto.so.3": "libssl3", "libz.so.1": "zlib1g", "liblber.so.2": "libldap2",
+    "liblber-2.5.so.0": "libldap-2.5-0", "libxml2.so.2": "libxml2", "libxslt.so.1": "libxslt1.1",
+    "libexslt.so.0": "libxslt1.1", "libglib-2.0.so.0": "libglib2.0-0",
     "libgthread-2.0.so.0": "libglib2.0-0",
-}
+    **{f"libicu{part}.so.72": "libicu72" for part in ("uc", "i18n", "data", "io")}}
 # Commands that must be installed on the machine itself: command -> package.
 MACHINE_TOOLS = {
     "g++": "g++", "make": "make", "ar": "binutils", "perl": "perl", "tar": "tar", "xz": "xz-utils",
@@ -99,6 +88,7 @@ CHECKED_PROGRAMS = ["usr/sbin/mariadbd", "usr/bin/mariadb", "usr/bin/mariadb-adm
 ABSENT = "absent.json"         # in the server's folder: the missing parts of OPTIONAL, and why
 # An added library may need others.
 LIBRARY_ROUNDS_MAX = 8
+HEADERS_END = (".h", ".hpp", ".h.in", ".ic", ".inl")
 HEADER_FOLDERS = ("include/", "sql/", "wsrep-lib/include/", "wsrep-lib/wsrep-API/v26/")
 
 
@@ -138,13 +128,11 @@ def release() -> str:
 
 
 def is_foreign() -> bool:
-    """Returns whether the server comes from another Debian release than this machine."""
     return release() != apt.machine_release()
 
 
 def recipe() -> str:
-    """Returns a hash that changes with the list of what is installed, so that an old `var/` is
-    completed."""
+    """Returns a hash of what is installed, with which an old `var/` is completed."""
     text = repr((MARIADB_PACKAGES, OTHER_PACKAGES, OPTIONAL, HEADER_FOLDERS, f"{SERIES}."))
     if is_foreign():
         # The programs contain the path of their loader.
@@ -153,7 +141,6 @@ def recipe() -> str:
 
 
 def machine_tools() -> None:
-    """Installs missing build tools with root or sudo; otherwise the error names them."""
     missing = sorted({package for tool, package in MACHINE_TOOLS.items() if not shutil.which(tool)})
     if not shutil.which("cargo"):
         raise Failure("cargo not found: install Rust 1.85 or newer (rustup.rs), then run this "
@@ -172,8 +159,7 @@ def choose_source(archive: apt.Archive) -> str:
         if is_at_hand(version):
             return version
         step(f"downloading the source of MariaDB {version} (about 115 MB)")
-        fresh = VAR / "source.new"
-        shutil.rmtree(fresh, ignore_errors=True)
+        fresh = emptied(VAR / "source.new")
         why = archive.download_source("mariadb", version, fresh)
         if not why and archive.versions("mariadb-test"):
             (fresh / "package-version").write_text(version + "\n")
@@ -185,7 +171,6 @@ def choose_source(archive: apt.Archive) -> str:
 
 
 def is_at_hand(version: str) -> bool:
-    """Returns whether the source of that version was downloaded before."""
     marker = SOURCE / "package-version"
     return marker.exists() and marker.read_text().strip() == version
 
@@ -200,9 +185,7 @@ def pinned_source(archive: apt.Archive, offered: list) -> str:
     if is_at_hand(version):
         return version
     step(f"downloading the source of MariaDB {version} (about 120 MB), which {show(lock)} names")
-    fresh = VAR / "source.new"
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
+    fresh = emptied(VAR / "source.new")
     archive.fetch_pinned(next(name for name in archive.pinned if ".orig.tar." in name),
                          "mariadb-server", fresh)
     (fresh / "package-version").write_text(version + "\n")
@@ -211,28 +194,24 @@ def pinned_source(archive: apt.Archive, offered: list) -> str:
 
 
 def source_tarball() -> Path:
-    """Returns the upstream archive of the source package."""
-    found = sorted(SOURCE.glob("mariadb*.orig.tar.*"))
-    found = [f for f in found if f.suffix in (".xz", ".gz", ".bz2")]
+    found = sorted(file for suffix in ("xz", "gz", "bz2")
+                   for file in SOURCE.glob(f"mariadb*.orig.tar.{suffix}"))
     if not found:
         raise Failure(f"no *.orig.tar.* in {show(SOURCE)}: delete that folder and run `make setup`")
     return found[0]
 
 
 def unpack_headers(version: str) -> None:
-    """Unpacks the private headers, and creates the one generated header that no package
-    contains."""
+    """Unpacks the private headers, and creates the generated one that no package has."""
     marker = HEADERS / "version"
     if marker.exists() and marker.read_text().strip() == version:
         return
     step("unpacking the server's private headers")
-    fresh = VAR / "headers.new"
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
+    fresh = emptied(VAR / "headers.new")
     with tarfile.open(source_tarball()) as archive:
         for member in archive:
             name = member.name.removeprefix("./").partition("/")[2]
-            if member.isfile() and is_header(name):
+            if member.isfile() and name.endswith(HEADERS_END) and name.startswith(HEADER_FOLDERS):
                 place = fresh / name
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(archive.extractfile(member).read())
@@ -242,14 +221,8 @@ def unpack_headers(version: str) -> None:
     swap(fresh, HEADERS)
 
 
-def is_header(name: str) -> bool:
-    """Returns whether a plugin may include this file of the source tree."""
-    return name.endswith((".h", ".hpp", ".h.in", ".ic", ".inl")) and name.startswith(HEADER_FOLDERS)
-
-
 def unpack_server(archive: apt.Archive, package_version: str) -> None:
-    """Unpacks every package under a temporary name, adds missing libraries, then renames the
-    folder."""
+    """Unpacks all packages under a temporary name, adds missing libraries, then renames."""
     marker = SERVER / "recipe"
     if marker.exists() and marker.read_text() == recipe() + package_version:
         return
@@ -261,9 +234,7 @@ def unpack_server(archive: apt.Archive, package_version: str) -> None:
     debs = archive.folder / "debs"
     shutil.rmtree(debs, ignore_errors=True)
     archive.download([f"{p}={package_version}" for p in MARIADB_PACKAGES] + others, debs)
-    fresh = VAR / "server.new"
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
+    fresh = emptied(VAR / "server.new")
     unpack_debs(sorted(debs.glob("*.deb")), fresh)
     complete(archive, CHECKED_PROGRAMS, fresh)
     (fresh / ABSENT).write_text(
@@ -275,8 +246,7 @@ def unpack_server(archive: apt.Archive, package_version: str) -> None:
 
 
 def complete(archive: apt.Archive, programs: list, root: Path) -> None:
-    """Adds the shared libraries that these programs miss; raises Failure if some are not
-    available."""
+    """Adds the shared libraries that the programs miss; raises Failure if some cannot be had."""
     for _ in range(LIBRARY_ROUNDS_MAX):
         missing = missing_libraries(root, programs)
         if not missing:
@@ -311,7 +281,6 @@ def absent() -> dict:
 
 
 def name_in(archive: apt.Archive, package: str) -> str:
-    """Returns a package's name in the archive's release."""
     return RENAMED.get(archive.release, {}).get(package, package)
 
 
@@ -341,9 +310,7 @@ def missing_libraries(root: Path, programs: list) -> set:
 
 
 def fetch_libraries(archive: apt.Archive, missing: set, root: Path) -> None:
-    """Adds the packages of missing libraries to the private server."""
-    unknown = sorted(name for name in missing if name not in PACKAGE_OF_LIBRARY)
-    if unknown:
+    if unknown := sorted(name for name in missing if name not in PACKAGE_OF_LIBRARY):
         raise Failure("the private server needs shared libraries this machine lacks: "
                       + ", ".join(unknown)
                       + "; install the Debian packages that contain them, then run this again")
@@ -364,7 +331,6 @@ def library_environment(root: Path = SERVER) -> dict:
 
 
 def swap(fresh: Path, place: Path) -> None:
-    """Moves a finished folder into place."""
     old = place.with_name(place.name + ".old")
     shutil.rmtree(old, ignore_errors=True)
     if place.exists():

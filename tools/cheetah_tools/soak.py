@@ -48,21 +48,20 @@ class Scenario:
 
 
 PYTEST, BESIDE_INNODB = ["tools/cheetah.py", "pytest"], ["tests/differential/run.py"]
-SERVER = "tests/server/test_{}.py"
+TEST = "tests/server/test_{}.py".format
 SCENARIOS = [
-    Scenario("kills", 4, PYTEST, SERVER.format("crash"), "--rounds", "8"),
-    Scenario("kills beyond the cache", 2, PYTEST, SERVER.format("transfers"), "--rounds", "16"),
-    Scenario("kills in DDL", 3, PYTEST, SERVER.format("ddl_kills"), "--rounds", "8"),
-    Scenario("kills under TPC-C", 3, PYTEST, SERVER.format("tpcc"), "--rounds", "4"),
-    Scenario("kills in two-phase commits", 3, PYTEST, SERVER.format("two_phase"), "--rounds", "20"),
-    Scenario("kills and replicas of families", 2, PYTEST, SERVER.format("graphs"), "--rounds", "4"),
-    Scenario("kills of parents and children", 1, PYTEST, SERVER.format("foreign_keys"), "--rounds",
-             "8"),
-    Scenario("indexes beside writers", 1, PYTEST, SERVER.format("online_alter"), "--rounds", "8"),
-    Scenario("replicas", 1, PYTEST, SERVER.format("replication")),
-    Scenario("backups", 3, PYTEST, SERVER.format("backup_rounds"), "--rounds", "3"),
-    Scenario("damage and salvage", 1, PYTEST, SERVER.format("damage"), SERVER.format("salvage")),
-    Scenario("full disk", 1, PYTEST, SERVER.format("full_disk")),
+    Scenario("kills", 4, PYTEST, TEST("crash"), "--rounds", "8"),
+    Scenario("kills beyond the cache", 2, PYTEST, TEST("transfers"), "--rounds", "16"),
+    Scenario("kills in DDL", 3, PYTEST, TEST("ddl_kills"), "--rounds", "8"),
+    Scenario("kills under TPC-C", 3, PYTEST, TEST("tpcc"), "--rounds", "4"),
+    Scenario("kills in two-phase commits", 3, PYTEST, TEST("two_phase"), "--rounds", "20"),
+    Scenario("kills and replicas of families", 2, PYTEST, TEST("graphs"), "--rounds", "4"),
+    Scenario("kills of parents and children", 1, PYTEST, TEST("foreign_keys"), "--rounds", "8"),
+    Scenario("indexes beside writers", 1, PYTEST, TEST("online_alter"), "--rounds", "8"),
+    Scenario("replicas", 1, PYTEST, TEST("replication")),
+    Scenario("backups", 3, PYTEST, TEST("backup_rounds"), "--rounds", "3"),
+    Scenario("damage and salvage", 1, PYTEST, TEST("damage"), TEST("salvage")),
+    Scenario("full disk", 1, PYTEST, TEST("full_disk")),
     Scenario("statements", 5, BESIDE_INNODB, "--statements", "20000"),
     Scenario("families", 3, BESIDE_INNODB, "--graphs", "--statements", "15000"),
     Scenario("full text", 2, BESIDE_INNODB, "--fulltext", "--statements", "2000"),
@@ -113,8 +112,7 @@ class Soak:
             self._end(*todo, *run_round(todo[0], todo[2]))
 
     def _begin(self):
-        """Returns the next round that the ledgers do not have (its number, name and command), or
-        None."""
+        """Returns the next round that the ledgers lack (number, name, command), or None."""
         with self._lock:
             for number, (scenario, seed) in self._todo:
                 if number in self.finished:
@@ -145,7 +143,6 @@ class Soak:
                                      f"(log: {show(log_of(number))})")
 
     def _add(self, name: str, good: int, left_out: int, seconds: float) -> None:
-        """Counts a round."""
         self.kinds[name] += bool(good)
         self.passed, self.skipped = self.passed + good, self.skipped + left_out
         self.seconds += seconds
@@ -201,9 +198,8 @@ def log_of(number: int):
 
 
 def rounds_of(commit: str, engine: str, seed: int) -> dict:
-    """Returns the ledgers' rounds of a soak, by number: tests passed, tests skipped, seconds. The
-    last line of a round counts, except a failure at another commit. Raises Failure if a round
-    failed at this commit."""
+    """Returns the ledgers' rounds of a soak by number: tests passed and skipped, seconds. The last
+    line counts, except a failure elsewhere; one at this commit raises Failure."""
     rounds = {}
     for ledger in filter(Path.exists, (LANDED, LEDGER)):
         for line in ledger.read_text(encoding="utf-8").splitlines():
@@ -224,9 +220,7 @@ def rounds_of(commit: str, engine: str, seed: int) -> dict:
 def note(*cells) -> None:
     """Appends a line to the ledger."""
     LEDGER.parent.mkdir(parents=True, exist_ok=True)
-    is_new = not LEDGER.exists()
+    date = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
     with open(LEDGER, "a", encoding="utf-8") as ledger:
-        if is_new:
-            ledger.write("\t".join(HEAD) + "\n")
-        date = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
-        ledger.write("\t".join(map(str, (date, *cells))) + "\n")
+        for row in ([HEAD] if ledger.tell() == 0 else []) + [[date, *cells]]:
+            ledger.write("\t".join(map(str, row)) + "\n")

@@ -1,6 +1,6 @@
-"""Describes what the processes of a hanging command are doing, for the log of an unattended
-test."""
+"""Describes what the processes of a hanging command do, for the log of an unattended test."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -23,9 +23,8 @@ def descendants(pid: int) -> list:
 
 
 def describe(pid: int) -> str:
-    """Describes each process below `pid` with its threads: their names (in a Rust test, the test's
-    name), states, and what they wait for in the kernel. If gdb is installed, also their backtraces,
-    for which it stops the processes briefly. Blocks for a minute at most."""
+    """Describes each process below `pid` with its threads: names (of tests in Rust), states, and
+    waits in the kernel; with gdb, which stops them, backtraces. Blocks for a minute at most."""
     lines, deadline = [], time.monotonic() + GDB_SECONDS_MAX
     for process in descendants(pid):
         words = read(Path(f"/proc/{process}/cmdline")).replace("\0", " ").strip()
@@ -44,19 +43,16 @@ def backtraces(pid: int, seconds: float) -> str:
     """Returns gdb's backtraces of all threads; gdb may take this many seconds."""
     if seconds <= 0:
         return f"no time is left for gdb: {GDB_SECONDS_MAX} s went to the processes before"
+    words = ["gdb", "-p", str(pid), "-batch", "-nx", "-ex", "thread apply all backtrace 25"]
     try:
-        done = subprocess.run(["gdb", "-p", str(pid), "-batch", "-nx", "-ex",
-                               "thread apply all backtrace 25"], stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, errors="replace", timeout=seconds,
-                              check=False)
+        return subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              errors="replace", timeout=seconds, check=False).stdout
     except subprocess.TimeoutExpired:
         return f"gdb was not done after {seconds:.0f} s"
-    return done.stdout
 
 
 def stop(process: subprocess.Popen) -> None:
-    """Ends a process and its descendants, first with SIGTERM, then with SIGKILL. Blocks for about
-    half a minute at most."""
+    """Ends a process and its descendants with SIGTERM, half a minute later with SIGKILL."""
     below = descendants(process.pid)
     signal_all(below, signal.SIGTERM)
     deadline = time.monotonic() + STOP_SECONDS_MAX
@@ -70,10 +66,8 @@ def stop(process: subprocess.Popen) -> None:
 def signal_all(pids: list, number: int) -> None:
     """Sends a signal to those processes that still exist."""
     for pid in pids:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
-        except ProcessLookupError:
-            pass
 
 
 def is_alive(pid: int) -> bool:

@@ -33,15 +33,14 @@ SCATTERED = Path(__file__).with_name("scattered.lua")
 HANGING_SECONDS = 120      # a run that takes this much longer than planned is an error
 COLUMNS = ("id INT NOT NULL AUTO_INCREMENT, k INT NOT NULL DEFAULT 0, "
            "c CHAR(120) NOT NULL DEFAULT '', pad CHAR(60) NOT NULL DEFAULT '', PRIMARY KEY (id)")
-SECOND = re.compile(r"^\[ (\d+)s \] thds: \d+ tps: ([\d.]+) .*? lat \(ms,\d+%\): ([\d.]+) ")
-BUCKET = re.compile(r"^ +([\d.]+) \|\**\s+(\d+)$", re.MULTILINE)
-QUEUE = re.compile(r"^\[ (\d+)s \] queue length: (\d+), concurrency: (\d+)")
+SECOND = re.compile(r"^\[ (\d+)s \] thds: \d+ tps: ([\d.]+) .*? lat \(ms,\d+%\): ([\d.]+) ", re.M)
+BUCKET = re.compile(r"^ +([\d.]+) \|\**\s+(\d+)$", re.M)
+QUEUE = re.compile(r"^\[ (\d+)s \] queue length: (\d+), concurrency: \d+", re.M)
 
 
 @dataclass(frozen=True)
 class Tables:
-    """`rows` per table. `texts`: digits, old (of sysbench 0.4) or real. `batch`: rows per
-    INSERT."""
+    """`rows` per table. `texts`: digits, old (of sysbench 0.4), real. `batch`: rows per INSERT."""
 
     rows: int
     tables: int = 1
@@ -51,8 +50,7 @@ class Tables:
 
 @dataclass(frozen=True)
 class Second:
-    """sysbench's report for one second. `p99_ms` is the time to the end of a transaction since it
-    was due (with a rate) or began."""
+    """A second. `p99_ms`: time to a transaction's end since it was due (with a rate) or began."""
 
     second: int
     tps: float
@@ -101,8 +99,7 @@ def rows_file(tables: Tables) -> Path:
 
 
 def environment() -> dict:
-    """Returns an environment with the private libraries and the search path of sysbench's
-    scripts."""
+    """Returns an environment with the private libraries and sysbench's scripts."""
     return {**setup.library_environment(), "LUA_PATH": f"{SCRIPTS}/?.lua"}
 
 
@@ -152,9 +149,8 @@ def create_table(number: int, clause: str, key: bool = True) -> str:
 
 
 def load(server, engine, tables: Tables, key_last: bool = False, key: bool = True) -> float:
-    """Creates the tables in database `sbtest` and fills them through the ordinary client; returns
-    the seconds until everything is flushed. With `key_last` the key on `k` is added after the rows;
-    without `key` there is none."""
+    """Creates and fills the tables in `sbtest`; returns the seconds until all is flushed.
+    `key_last`: the key on `k` comes after the rows; without `key` there is none."""
     source_file = rows_file(tables)
     server.sql(f"CREATE DATABASE IF NOT EXISTS {DATABASE}")
     for number in range(1, tables.tables + 1):
@@ -169,7 +165,6 @@ def load(server, engine, tables: Tables, key_last: bool = False, key: bool = Tru
 
 
 def warm(server, tables: Tables) -> None:
-    """Gathers statistics and reads every index once."""
     for number in range(1, tables.tables + 1):
         server.sql(f"ANALYZE TABLE sbtest{number}", DATABASE)
         for index in ("PRIMARY", f"k_{number}"):
@@ -191,8 +186,7 @@ def words(workload: str, tables: Tables, connections: int, seconds: int, warm_se
     """Returns the options of a run, without the server's address; for `trial.did`, put `sysbench`
     before them. With `seed` 0 each run has other random numbers."""
     found = [workload, f"--tables={tables.tables}", f"--table-size={tables.rows}",
-             "--rand-type=uniform",
-             f"--rand-seed={seed}", "--percentile=99",
+             "--rand-type=uniform", f"--rand-seed={seed}", "--percentile=99",
              f"--threads={connections}", f"--time={warm_seconds + seconds}"]
     found += [f"--rate={rate}"] if rate else []
     found += ["--report-interval=1"] if each_second else []
@@ -204,11 +198,10 @@ def words(workload: str, tables: Tables, connections: int, seconds: int, warm_se
 def run(server, workload: str, tables: Tables, connections: int, seconds: int,
         warm_seconds: int = 0, rate: int = 0, each_second: bool = False, seed: int = 1,
         histogram: bool = False, on_report=lambda: None, keys: str = "uniform") -> Result:
-    """Runs a workload (`oltp_read_write`, `oltp_point_select`, ..) with this many connections;
-    blocks for its time. The first `warm_seconds` are not counted. `rate`: total transactions due
-    per second; 0: as many as possible. `on_report` is called when sysbench reports: after the
-    warm-up, and at the end. `histogram`: also the median, of the whole run. `keys`: uniform or
-    zipfian. Raises Failure if sysbench fails or hangs."""
+    """Runs a workload (`oltp_read_write`, ..) and blocks for its time; the first `warm_seconds` do
+    not count. `rate`: transactions due per second; 0: as many as possible. `on_report` is called
+    after the warm-up and at the end. `histogram`: also the median, of the whole run. `keys`:
+    uniform or zipfian. Raises Failure if sysbench fails or hangs."""
     script, *options = words(workload, tables, connections, seconds, warm_seconds, rate,
                              each_second, seed, histogram)
     lines = []
@@ -242,7 +235,7 @@ def run(server, workload: str, tables: Tables, connections: int, seconds: int,
 
 def parse(text: str, warm_seconds: int = 0) -> Result:
     """Parses sysbench's output: the last report, and the lines of the seconds after the warm-up."""
-    last = text.rpartition("SQL statistics:")[2]
+    last, queues = text.rpartition("SQL statistics:")[2], dict(QUEUE.findall(text))
 
     def number(pattern: str) -> float:
         found = re.search(pattern, last)
@@ -252,27 +245,19 @@ def parse(text: str, warm_seconds: int = 0) -> Result:
 
     return Result(number(r"transactions: .*\(([\d.]+) per sec"),
                   number(r"99th percentile: +([\d.]+)"), number(r"max: +([\d.]+)"),
-                  [second for second in seconds_of(text) if second.second > warm_seconds],
+                  [Second(int(second), float(tps), float(p99_ms), int(queues.get(second, 0)))
+                   for second, tps, p99_ms in SECOND.findall(text) if int(second) > warm_seconds],
                   int(number(r"queries: +(\d+) ")), number(r"ignored errors: .*\(([\d.]+) per sec"),
                   number(r"total time: +([\d.]+)s"), median_of(text))
 
 
 def median_of(text: str) -> float:
     """Returns the median of the last histogram in milliseconds; 0 without a histogram."""
-    counts = [(float(found.group(1)), int(found.group(2)))
-              for found in BUCKET.finditer(text.rpartition("Latency histogram")[2])]
+    counts = [(float(bound), int(count))
+              for bound, count in BUCKET.findall(text.rpartition("Latency histogram")[2])]
     half = sum(count for _, count in counts) / 2
     for bound, count in counts:
         half -= count
         if half <= 0:
             return bound
     return 0.0
-
-
-def seconds_of(text: str) -> list:
-    """Parses the lines that sysbench prints each second."""
-    queues = {int(found.group(1)): int(found.group(2))
-              for found in map(QUEUE.match, text.splitlines()) if found}
-    found = [match for match in map(SECOND.match, text.splitlines()) if match]
-    return [Second(int(m.group(1)), float(m.group(2)), float(m.group(3)),
-                   queues.get(int(m.group(1)), 0)) for m in found]

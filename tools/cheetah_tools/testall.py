@@ -1,8 +1,6 @@
-"""`make test`: all tests, in an order that shows cheap failures first. The last lines list the
-failures and the totals.
+"""`make test`: all tests, cheap failures first. The last lines list the failures and the totals.
 
-Steps that run pytest are counted by its report (JUnit's XML), cargo's tests by their output; any
-other step counts as one.
+Steps that run pytest are counted by its report (JUnit's XML), cargo's by their output, others as 1.
 
 With a server series other than the first, only the steps that need a server run.
 """
@@ -36,15 +34,14 @@ LINES_OF_FAILED = 25
 LINES_OF_STUCK = 200
 ENDED = "error: this step was ended"
 
-# About twice the time of the longest step on two processors. A step that hangs is ended, and its
-# log describes its processes.
+# About twice the longest step on two processors. A step that hangs is ended and described.
 STEP_MINUTES = 30
 
 POLL_SECONDS = 0.1
 
 
 class Step:
-    """One command. `needs` names an earlier step that must have passed. Steps that often leave a
+    """One command. `needs`: an earlier step that must have passed. Steps that often leave a
     processor idle run `beside` the others, one after the other."""
 
     def __init__(self, name: str, words: list, needs: str = "", beside: bool = False):
@@ -76,12 +73,11 @@ STEPS = [
 
 
 class Running:
-    """A step with a running process and a time limit. `log`: another path for its log; `more`:
-    additional environment variables."""
+    """A step with a process and a time limit. `log`: another path; `more`: more environment."""
 
     def __init__(self, step: Step, seconds_max: float, log: Path = None, more: dict = None):
         self.step, self.seconds_max, self.started = step, seconds_max, time.monotonic()
-        self.log = log or log_of(step)
+        self.log = log or LOGS / f"{step.name.replace(' ', '-')}.log"
         self.report = self.log.with_suffix(".xml")
         self.report.unlink(missing_ok=True)
         settings = {"CARGO_TARGET_DIR": str(TARGET), "CARGO_TERM_COLOR": "never",
@@ -92,8 +88,7 @@ class Running:
                                             env={**os.environ, **settings, **(more or {})})
 
     def is_over(self) -> bool:
-        """Returns whether the step has ended. Ends a step that takes too long, and describes its
-        processes in the log."""
+        """Returns whether the step has ended; one that takes too long is ended and described."""
         if self.process.poll() is not None:
             return True
         if time.monotonic() - self.started < self.seconds_max:
@@ -150,16 +145,14 @@ def main(arguments: list) -> int:
 
 
 def is_chosen(step: Step, names: list) -> bool:
-    """Returns whether to run a step: one of the named steps, or by default all that fit the
-    series."""
+    """Returns whether to run a step: one of the named, or without names all that fit the series."""
     if names:
         return step.name in names
     return SERIES == FIRST_SERIES or "build" in (step.name, step.needs)
 
 
 def run_all(steps: list, total: Sum, seconds_max: float) -> None:
-    """Runs the steps in order, with steps that run `beside` others in a second sequence, and counts
-    each step when it ends or is ended."""
+    """Runs the steps in order, those `beside` others in a second sequence; counts ended ones."""
     left, running = list(steps), []
     try:
         while left or running:
@@ -192,22 +185,15 @@ def begin_next(left: list, beside: bool, running: list, total: Sum, seconds_max:
         running.append(Running(step, seconds_max))
 
 
-def log_of(step: Step) -> Path:
-    """Returns the path of a step's log."""
-    return LOGS / (step.name.replace(" ", "-") + ".log")
-
-
 def last_lines(text: str) -> list:
-    """Returns the end of a failed step's output, then the description of its processes if it was
-    ended."""
+    """Returns the end of a failed step's output, and the processes of one that was ended."""
     lines = [line for line in text.strip().splitlines() if line.strip()]
     end = next((at for at, line in enumerate(lines) if line.startswith(ENDED)), len(lines))
     return lines[max(0, end - LINES_OF_FAILED):end] + lines[end:][:LINES_OF_STUCK]
 
 
 def failures(text: str) -> list:
-    """Returns the lines that report failures, each with the two lines after it; a screenful at
-    most."""
+    """Returns the lines that report failures, with two lines after each; a screenful at most."""
     lines = [line for line in text.splitlines() if line.strip()]
     told = [lines[at:at + 3] for at, line in enumerate(lines) if FAILURE.search(line)]
     return [line[:300] for group in told for line in group][:FAILURE_LINES_MAX]
@@ -219,13 +205,11 @@ def suites(report: Path) -> list:
 
 
 def skips(report: Path) -> list:
-    """Returns the skipped tests with their reasons."""
     return [f"{case.get('name')}: {skipped.get('message')}" for suite in suites(report)
             for case in suite.iter("testcase") for skipped in case.iter("skipped")]
 
 
 def counts(text: str, report: Path, ok: bool) -> tuple:
-    """Returns the numbers of passed, failed and skipped tests of a step."""
     found = [tuple(map(int, row)) for row in CARGO_RESULT.findall(text)]
     found += [(int(row[0]), int(row[2]), int(row[1])) for row in SUITES_RESULT.findall(text)]
     for suite in suites(report):

@@ -1,5 +1,4 @@
-"""Real text for measurements and the demonstration: rows of MediaWiki's table `text` as a dump, or
-as one long line.
+"""Real text for measurements and the demonstration: MediaWiki's table `text`, or one long line.
 
 The texts come from the shared data set of Wikipedia articles if it exists next to the project,
 otherwise from the text files of the MariaDB source package (one file per row), which compress
@@ -24,8 +23,7 @@ NOT_PLAIN = re.compile(rb"\\.|['\"\x00-\x1f\x7f-\xff]", re.S)
 COLUMNS = ("`old_id` int(8) unsigned NOT NULL AUTO_INCREMENT, `old_text` mediumblob NOT NULL, "
            "`old_flags` tinyblob NOT NULL, PRIMARY KEY (`old_id`)")
 
-# The demonstration's tables: each file is a row of the first table; the second table describes the
-# files under several indexes.
+# The demonstration's tables: each file is a row of the first; the second describes the files.
 HEAD = b"""SET NAMES utf8mb4;
 SET time_zone = '+00:00';
 SET foreign_key_checks = 0, unique_checks = 0;
@@ -51,7 +49,6 @@ CREATE TABLE `file` (
 ESCAPES = [(b"\\", b"\\\\"), (b"'", b"\\'"), (b"\n", b"\\n"), (b"\r", b"\\r"), (b"\x1a", b"\\Z")]
 
 
-
 class Inserts:
     """Collects rows into INSERT statements of about one megabyte, like mariadb-dump."""
 
@@ -68,14 +65,12 @@ class Inserts:
             self.flush()
 
     def flush(self) -> None:
-        """Writes the statement."""
         if self.rows:
             self.out.write(self.head + b",\n".join(self.rows) + b";\n")
         self.rows, self.size = [], 0
 
 
 def wikipedia_file():
-    """Returns the path of the shared data set, which may be absent."""
     return shared_data() / f"{WIKIPEDIA}.sql.zst"
 
 
@@ -86,24 +81,21 @@ def from_wikipedia() -> bool:
 
 def missing() -> str:
     """Returns why there are no texts, or ""."""
-    if from_wikipedia():
-        return ""
     try:
-        setup.source_tarball()
+        if not from_wikipedia():
+            setup.source_tarball()
     except Failure as failure:
         return f"no texts at hand: {wikipedia_file().name} is not there, and {failure}"
     return ""
 
 
 def rows():
-    """Yields the rows in the form of an INSERT: `(1,'..','utf-8')`."""
     return (wikipedia_rows(wikipedia_file()) if from_wikipedia()
             else source_rows(setup.source_tarball()))
 
 
 def wikipedia_rows(place):
-    """Yields the rows of the table `text` from a dump with one row per line, as mariadb-dump 10.11
-    writes it."""
+    """Yields the rows of `text` from a dump with one row per line, as mariadb-dump 10.11 writes."""
     source = dump.open_dump(place)
     try:
         inside = False
@@ -139,8 +131,7 @@ def source_rows(place):
 
 
 def source_dump() -> Path:
-    """Returns the demonstration's dump of the source package's text files, made once per
-    version."""
+    """Returns the demonstration's dump of the source package's texts, made once per version."""
     place = VAR / f"demo-source-{setup.ensure()['version']}.sql"
     if place.exists():
         return place
@@ -153,8 +144,10 @@ def source_dump() -> Path:
             files.append((member.name.partition("/")[2], len(content), member.mtime))
             texts.add(b"(%d,_binary '%s','utf-8')" % (len(files), escaped(content)))
         texts.flush()
-        for number, file in enumerate(files, 1):
-            described.add(file_row(number, *file))
+        for number, (path, size, modified) in enumerate(files, 1):
+            when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(modified)).encode()
+            words = (escaped(word.encode()) for word in (path, Path(path).suffix[1:21]))
+            described.add(b"(%d,'%s','%s',%d,'%s')" % (number, *words, size, when))
         described.flush()
     fresh.rename(place)
     return place
@@ -176,8 +169,8 @@ def write_dump(target, bytes_max: int, found=None) -> int:
 
 
 def write_plain(target, bytes_least: int) -> None:
-    """Writes at least `bytes_least` bytes of the texts as one line: printable ASCII without quotes
-    and backslashes, words separated by single blanks. The texts repeat if there are not enough."""
+    """Writes at least so many bytes of the texts, repeated if need be, as one line: printable ASCII
+    without quotes and backslashes, words separated by single blanks."""
     written = 0
     with open(target, "wb") as out:
         while written < bytes_least:
@@ -194,25 +187,13 @@ def write_plain(target, bytes_least: int) -> None:
 
 def is_text(content: bytes) -> bool:
     """Returns whether the content is text: valid UTF-8 without a zero byte."""
-    if b"\0" in content:
-        return False
     try:
-        content.decode()
+        return "\0" not in content.decode()
     except UnicodeDecodeError:
         return False
-    return True
 
 
 def escaped(content: bytes) -> bytes:
-    """Escapes the contents of a string literal."""
     for plain, safe in ESCAPES:
         content = content.replace(plain, safe)
     return content
-
-
-def file_row(number: int, path: str, size: int, modified: float) -> bytes:
-    """Returns a row of the table of files."""
-    suffix = Path(path).suffix[1:21]
-    when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(modified))
-    return b"(%d,'%s','%s',%d,'%s')" % (number, escaped(path.encode()), escaped(suffix.encode()),
-                                        size, when.encode())

@@ -1,5 +1,4 @@
-"""Generates a shard of a blog search as a dump: posts with author, title, URL and text, under
-several secondary indexes.
+"""Generates a shard of a blog search as a dump: posts with texts under several secondary indexes.
 
 The words are made up. Their frequencies follow Zipf's law, as in natural language, so the texts
 compress about as well as English. The same seed gives the same bytes. The dump has the form that
@@ -65,8 +64,6 @@ def vocabulary() -> list:
 
 
 class Posts:
-    """The posts of one seed, in order."""
-
     def __init__(self, rng: random.Random, compressed: bool = False, four_byte: bool = False):
         """`compressed`: bodies are the output of MariaDB's COMPRESS(). `four_byte`: titles and
         bodies contain characters that only utf8mb4 can represent."""
@@ -80,7 +77,6 @@ class Posts:
         return " ".join(map(self.words.__getitem__, struct.unpack(f"<{count}H", draws)))
 
     def row(self, number: int) -> bytes:
-        """Returns one post as a row of an INSERT."""
         rng = self.rng
         blog = min(int(rng.paretovariate(0.5)), 5000)
         title = self.text(rng.randint(3, 9)).strip(".,").capitalize()
@@ -98,8 +94,7 @@ class Posts:
             int(rng.paretovariate(0.9)) - 1 if rng.random() < 0.7 else 0, self.body(body.encode()))
 
     def body(self, text: bytes) -> bytes:
-        """Returns the text as a literal, plain or as the output of COMPRESS(): the length, then
-        zlib's output."""
+        """Returns the text as a literal, plain or like COMPRESS(): length, then zlib's output."""
         if self.compressed:
             return b"_binary '%s'" % escaped(
                 struct.pack("<I", len(text)) + zlib.compress(text)).replace(b"\0", b"\\0")
@@ -107,12 +102,10 @@ class Posts:
 
 
 def moment(seconds: int) -> bytes:
-    """Returns a DATETIME."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds)).encode()
 
 
 def definition(charset: str = "latin1", compressed: bool = False) -> str:
-    """Returns the CREATE TABLE statement with all keys, one per line."""
     columns = COLUMNS.format(body="mediumblob" if compressed else "mediumtext")
     keys = ",\n".join("  " + key for key in KEYS)
     return (f"CREATE TABLE `{TABLE}` (\n{columns}{keys}\n) "

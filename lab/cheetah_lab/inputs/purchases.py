@@ -29,15 +29,13 @@ COLUMNS = ("dateandtime DATETIME NOT NULL, cashregisterid INT NOT NULL, customer
 def create_table(
         clause: str, keys: list = tuple(SECONDARY_KEYS),
         primary_key: str = "transactionid BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY") -> str:
-    """Returns the CREATE TABLE statement. `clause` follows the closing parenthesis; `primary_key`
-    is a column with its key, or empty."""
+    """Returns CREATE TABLE. `clause` follows it; `primary_key` is a column with its key, or ""."""
     parts = [part for part in (primary_key, COLUMNS, *keys) if part]
     return f"CREATE TABLE purchases ({', '.join(parts)}) {clause}"
 
 
 def check(server, database: str, keys: list, rows: int, distinct: str = "") -> None:
-    """Raises Failure unless every index of the table has all rows and the same customers.
-    `distinct` is a column whose values must all differ."""
+    """Raises Failure unless all indexes have all rows, and `distinct` only different values."""
     more = f", COUNT(DISTINCT {distinct})" if distinct else ""
     found = {}
     for name in ["PRIMARY", *(re.search(r"KEY (\w+)", key)[1] for key in keys)]:
@@ -51,9 +49,8 @@ def check(server, database: str, keys: list, rows: int, distinct: str = "") -> N
 
 
 def batches(count: int, rows: int = ROWS_OF_BATCH, seed: int = 1, first_column=None):
-    """Yields `count` INSERT statements of `rows` rows each. `first_column` is for tables with an
-    additional first column: a function of a random.Random that returns its value as SQL. The other
-    columns do not depend on it."""
+    """Yields `count` INSERT statements of `rows` rows each. `first_column` is for tables with one
+    more column: it returns that column's value as SQL from a random.Random."""
     rng, first = random.Random(seed), random.Random(f"{seed} first")
     names = ("" if first_column
              else " (dateandtime, cashregisterid, customerid, productid, price, data)")
@@ -66,8 +63,7 @@ def batches(count: int, rows: int = ROWS_OF_BATCH, seed: int = 1, first_column=N
 
 
 def row(rng: random.Random, when: str) -> str:
-    """Returns the columns that all tables have. Any two rows have the same `data` with a
-    probability of 2^-80."""
+    """Returns the columns of all tables. Two rows have the same `data` with probability 2^-80."""
     customer = int(rng.random() * CUSTOMERS)
     price = (rng.random() * PRICE_MAX + customer) / 100
     return (f"{when}, {int(rng.random() * CASH_REGISTERS)}, {customer}, "
@@ -75,8 +71,7 @@ def row(rng: random.Random, when: str) -> str:
 
 
 def ahead(statements):
-    """Yields the same statements, prepared by another thread while the server executes earlier
-    ones."""
+    """Yields the statements; another thread prepares them while the server executes others."""
     ready, stop = queue.Queue(PREPARED_BATCHES), threading.Event()
 
     def make() -> None:

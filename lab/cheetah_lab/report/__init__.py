@@ -1,5 +1,4 @@
-"""Writes a run's report: one self-contained HTML page, the same content as JSON, and each plot as
-SVG.
+"""Writes a run's report: a self-contained HTML page, the same content as JSON, and plots as SVG.
 
 plots      matplotlib's SVG, with colours that the page or the file itself defines, so that it is
            readable in light, dark and print
@@ -14,9 +13,8 @@ from . import content, page, plots
 
 
 def write(folder: Path, run: dict, sections: list) -> Path:
-    """Writes index.html, report.json and plots/*.svg into the folder; returns the page's path.
-    `run` holds the contents of run.json; `sections` are `results.Section` objects. Raises
-    ValueError for values that are not numbers."""
+    """Writes index.html, report.json and plots/*.svg from run.json's contents and `results.Section`
+    objects; returns the page's path. Raises ValueError for values that are not numbers."""
     told = content.collect(run, sections)
     drawings = folder / "plots"
     drawings.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,8 @@
 """Collects all that a page shows as plain dictionaries, for the JSON file and the page."""
 
 import json
+import re
+from dataclasses import asdict
 
 from ..model import Cell, Table
 from .. import numbers
@@ -10,10 +12,10 @@ DOCUMENTED = [f"W{number}" for number in range(1, 15)]
 
 
 def collect(run: dict, sections: list) -> dict:
-    """Returns the contents for the whole run."""
     told = [of_section(section) for section in sections]
+    # by the number in the key: 14 for "W14 cached"
     figures = sorted((figure for section in told for figure in section["figures"]),
-                     key=lambda figure: number_of(figure["key"]))
+                     key=lambda figure: int("0" + re.sub(r"\D", "", figure["key"].split()[0])))
     there = {figure["key"].split()[0] for figure in figures}
     verdicts = [{**verdict, "experiment": section["name"], "title": section["title"]}
                 for section in told for verdict in section["verdicts"]]
@@ -24,14 +26,7 @@ def collect(run: dict, sections: list) -> dict:
             "figures_not_measured": [key for key in DOCUMENTED if key not in there]}
 
 
-def number_of(key: str) -> int:
-    """Returns the number in a key: 14 for "W14 cached"."""
-    word = "".join(letter for letter in key.split()[0] if letter.isdigit())
-    return int(word) if word else 0
-
-
 def of_section(section) -> dict:
-    """Returns the contents for one experiment."""
     experiment, found = section.experiment, section.found
     return {
         "name": experiment.name,
@@ -40,12 +35,12 @@ def of_section(section) -> dict:
         "quotes": experiment.about.get("quotes", []),
         "claims": list(experiment.about.get("claims", {}).values()),
         "plots": [of_plot(experiment.name, plot) for plot in experiment.plots(found)],
-        "tables": [of_table(table) for table in [*experiment.tables(found), *memory(section)]],
+        "tables": [{"title": table.title, "head": list(table.head), "caption": table.caption,
+                    "rows": [[of_cell(cell) for cell in row] for row in table.rows]}
+                   for table in [*experiment.tables(found), *memory(section)]],
         "figures": [of_figure(figure) for figure in experiment.figures(found)],
-        "verdicts": [{"claim": verdict.claim, "outcome": verdict.outcome, "why": verdict.why}
-                     for verdict in experiment.verdicts(found)],
-        "measures": [{"key": m.key, "label": m.label, "unit": m.unit, "better": m.better}
-                     for m in experiment.measures],
+        "verdicts": [asdict(verdict) for verdict in experiment.verdicts(found)],
+        "measures": [asdict(measure) for measure in experiment.measures],
         "values": [{"engine": found.label(engine), "measure": measure, "at": at, "values": values}
                    for engine, measure, at, values in found.all()],
         "problems": {found.label(key): why for key, why in section.problems.items()},
@@ -61,8 +56,7 @@ HELD = ("on_disk", "cache", "page_cache", "page_cache_most", "own")
 
 
 def memory(section) -> list:
-    """Returns a list with at most one table: each engine's bytes on disk next to its memory, in
-    phases in which the memory was limited."""
+    """Returns at most one table: the engines' bytes on disk next to their limited memory."""
     found, phases = section.found, {}
     for trial in section.trials:
         for held in trial.get("held", []) if "values" in trial else []:
@@ -86,29 +80,18 @@ def told(phases: list, key: str) -> Cell:
 
 
 def of_plot(name: str, plot) -> dict:
-    """Returns a plot with what can be shown: of measured series, the points with two or more
-    repeats."""
-    series = []
-    for line in plot.series:
-        computed = not line.engine
-        points = [[x, list(values)] for x, values in line.points
-                  if values and (computed or len(values) > 1)]
-        if points:
-            series.append({"label": line.label, "engine": line.engine, "computed": computed,
-                           "points": points})
+    """Returns a plot with what can be shown: of measured series, points with several repeats."""
+    series = [{"label": line.label, "engine": line.engine, "computed": not line.engine,
+               "points": [[x, list(values)] for x, values in line.points
+                          if values and (not line.engine or len(values) > 1)]}
+              for line in plot.series]
     return {"id": f"{name}-{plot.key}".replace("_", "-").replace(" ", "-"), "title": plot.title,
             "kind": plot.kind, "x_label": plot.x_label, "y_label": plot.y_label,
-            "log_x": plot.log_x, "log_y": plot.log_y, "caption": plot.caption, "series": series}
-
-
-def of_table(table) -> dict:
-    """Returns a table whose cells have text and the underlying values."""
-    rows = [[of_cell(cell) for cell in row] for row in table.rows]
-    return {"title": table.title, "head": list(table.head), "rows": rows, "caption": table.caption}
+            "log_x": plot.log_x, "log_y": plot.log_y, "caption": plot.caption,
+            "series": [line for line in series if line["points"]]}
 
 
 def of_cell(cell) -> dict:
-    """Returns a cell."""
     if cell.values is None:
         return {"text": cell.text}
     return {"text": numbers.spread(cell.values, cell.unit), "values": list(cell.values),
@@ -127,8 +110,7 @@ def of_figure(figure) -> dict:
 
 
 def as_json(told: dict) -> str:
-    """Returns the JSON file's text, without drawings. Raises ValueError for values that are not
-    numbers."""
+    """Returns the JSON file's text, without drawings. Raises ValueError for non-numbers."""
     slim = {**told, "sections": [
         {**section, "plots": [{key: value for key, value in plot.items() if key != "svg"}
                               for plot in section["plots"]]}

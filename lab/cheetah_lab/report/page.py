@@ -31,37 +31,35 @@ def html(told: dict) -> str:
 
 
 def breakable(text) -> Markup:
-    """Returns text that a narrow column may break within a range and within a name of many words,
-    but not within a number."""
+    """Returns text that may break within a range and a name of many words, but not in a number."""
     return Markup.escape(text).replace("..", Markup("..<wbr>")).replace("_", Markup("_<wbr>"))
 
 
 def context(told: dict) -> dict:
-    """Returns the template's variables."""
     run = told["run"]
     counted = {outcome: sum(verdict["outcome"] == outcome for verdict in told["verdicts"])
                for outcome in OUTCOMES}
     return {**told, "outcomes": OUTCOMES, "counted": counted,
             "command": command(run["asked"], run.get("named", {})), "began": when(run["begun"]),
             "ended": when(run["ended"]) if run.get("ended") else "", "facts": facts(told),
-            "versions": run["versions"], "engines": engines(run), "shared": shared(told),
-            "headed": headed, "absent": ABSENT}
+            # other engines in the table of the documents' figures, in order of appearance
+            "shared": list(dict.fromkeys(label for figure in told["figures"]
+                                         for label in figure["others"])),
+            "versions": run["versions"], "engines": engines(run), "headed": headed,
+            "absent": ABSENT}
 
 
 def command(asked: dict, named: dict) -> str:
-    """Returns the command that makes this run again. `named` holds the experiments, engines and run
-    name that the user gave."""
+    """Returns the command that makes this run again. `named`: what the user named."""
     if named.get("words"):
         return named["words"]
-    words = ["make lab"]
-    words += ["FULL=1"] if asked.get("full") else []
-    words += [f"SCALE={asked['factor']:g}"] if asked.get("factor", 1) != 1 else []
-    words += [f"REPEATS={asked['repeats']}"] if asked.get("repeats", 3) != 3 else []
-    words += ([f'EXPERIMENT="{" ".join(named["experiments"])}"'] if named.get("experiments")
-              else [])
-    words += [f'ENGINES="{" ".join(named["engines"])}"'] if named.get("engines") else []
-    words += [f"RUN={named['run']}"] if named.get("run") else []
-    return " ".join(words)
+    words = ["make lab", "FULL=1" if asked.get("full") else "",
+             f"SCALE={asked['factor']:g}" if asked.get("factor", 1) != 1 else "",
+             f"REPEATS={asked['repeats']}" if asked.get("repeats", 3) != 3 else "",
+             f'EXPERIMENT="{" ".join(named["experiments"])}"' if named.get("experiments") else "",
+             f'ENGINES="{" ".join(named["engines"])}"' if named.get("engines") else "",
+             f"RUN={named['run']}" if named.get("run") else ""]
+    return " ".join(filter(None, words))
 
 
 def facts(told: dict) -> list:
@@ -75,7 +73,6 @@ def facts(told: dict) -> list:
 
 
 def memory(limited: dict) -> str:
-    """Describes how the servers' memory was limited, and in how many trials."""
     trials = sum(limited.values())
     if not limited["yes"]:
         return ("not limited: no memory cgroup can be had here; what an engine does not find in "
@@ -92,16 +89,9 @@ def memory(limited: dict) -> str:
 
 
 def engines(run: dict) -> list:
-    """Returns (label, table options) of the engines that took part."""
     part = {key for experiment in run["experiments"].values() for key in experiment["engines"]}
     return [(engine["label"], engine["table"]) for key, engine in run["engines"].items()
             if key in part]
-
-
-def shared(told: dict) -> list:
-    """Returns the labels of engines other than InnoDB and Cheetah in the table of the documents'
-    figures, in order of appearance."""
-    return list(dict.fromkeys(label for figure in told["figures"] for label in figure["others"]))
 
 
 def headed(label: str) -> str:
@@ -111,5 +101,4 @@ def headed(label: str) -> str:
 
 
 def when(text: str) -> str:
-    """Returns a time of run.json in readable form."""
     return datetime.fromisoformat(text).strftime("%-d %B %Y, %H:%M UTC")

@@ -20,8 +20,7 @@ from .. import numbers
 
 WIDTH_INCHES = 8.2
 TEXT, GRID = "#0a0a01", "#0a0a02"
-# By engine: the colour on a light and on a dark background. Engines of a family have similar
-# colours; neighbours in a plot also differ in lightness.
+# By engine: the colours on light and dark. Families have similar ones; neighbours differ.
 PALETTE = {
     "innodb-compact": ("#1a2f6b", "#a9bdf5"), "innodb-dynamic": ("#3b5bb5", "#7f9df0"),
     "innodb-16k": ("#5b8fd6", "#5b8fd6"), "innodb-8k": ("#2a93b8", "#5cc4e6"),
@@ -49,8 +48,7 @@ SETTINGS = {"svg.fonttype": "none", "font.family": "sans-serif", "font.sans-seri
 
 
 def draw(plot: dict) -> str:
-    """Returns the SVG of a plot (`content.of_plot`) for a page that defines the colours; empty
-    without series."""
+    """Returns the SVG of a plot (`content.of_plot`), without colours; empty without series."""
     if not plot["series"]:
         return ""
     with matplotlib.rc_context({**SETTINGS, "svg.hashsalt": plot["id"]}):
@@ -62,8 +60,7 @@ def draw(plot: dict) -> str:
 
 
 def styled(series: list) -> list:
-    """Returns (series, key of its colour, dash); series with the same colour get different
-    dashes."""
+    """Returns (series, key of its colour, dash); series with the same colour differ in dashes."""
     seen, found = {}, []
     for one in series:
         key = one["engine"] or "other"
@@ -78,13 +75,11 @@ def gid(series: dict) -> str:
 
 
 def new_figure(height: float):
-    """Returns a figure with one pair of axes."""
     figure = Figure(figsize=(WIDTH_INCHES, height), layout="constrained")
     return figure, figure.add_subplot()
 
 
 def lines(plot: dict):
-    """Draws curves: the median, with a band from the smallest to the largest value."""
     figure, axes = new_figure(4.3)
     places = sorted({x for series in plot["series"] for x, _ in series["points"]})
     for series, key, dash in styled(plot["series"]):
@@ -109,25 +104,19 @@ def lines(plot: dict):
 
 
 def set_places(axes, places: list, log: bool) -> None:
-    """Sets the ticks of the horizontal axis to the measured places, if they are few enough to be
-    readable."""
+    """Sets the ticks of the horizontal axis to the measured places, if they are few enough."""
     if log:
         axes.set_xscale("log", base=2)
         axes.xaxis.set_minor_locator(ticker.NullLocator())
-    if log:
-        roomy = all(after / before > (places[-1] / places[0]) ** (1 / 16)
-                    for before, after in zip(places, places[1:]))
-    else:
-        roomy = all(after - before > (places[-1] - places[0]) / 16
-                    for before, after in zip(places, places[1:]))
+    at = [math.log(place) for place in places] if log else places
+    roomy = all(after - before > (at[-1] - at[0]) / 16 for before, after in zip(at, at[1:]))
     if roomy and len(places) <= PLACES_NAMED_MAX:
         axes.set_xticks(places)
     axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: short(value)))
 
 
 def bars(plot: dict):
-    """Draws horizontal bars, a group for each word: the median, with a line from the smallest to
-    the largest value, and the median as a number."""
+    """Draws groups of horizontal bars: medians, also as numbers, with lines over all values."""
     words = list(dict.fromkeys(x for series in plot["series"] for x, _ in series["points"]))
     chosen = styled(plot["series"])
     figure, axes = new_figure(0.75 + 0.27 * len(words) * (len(chosen) + 0.8)
@@ -161,20 +150,15 @@ def bars(plot: dict):
 
 
 def scale(axis, set_scale, plot: dict) -> None:
-    """Sets a linear or logarithmic scale with readable numbers."""
     if plot["log_y"]:
         set_scale("log")
-        axis.set_major_locator(ticker.LogLocator(subs=LOG_STEPS[decades(axis) < FEW_DECADES]))
+        least, most = axis.get_view_interval()
+        is_short = least > 0 and math.log10(most / least) < FEW_DECADES
+        axis.set_major_locator(ticker.LogLocator(subs=LOG_STEPS[is_short]))
         axis.set_minor_formatter(ticker.NullFormatter())
     axis.set_major_formatter(ticker.FuncFormatter(
         lambda value, _: (value_text(value, "bytes") if plot["y_label"] == "bytes"
                           else short(value))))
-
-
-def decades(axis) -> float:
-    """Returns the number of powers of ten that an axis spans."""
-    least, most = axis.get_view_interval()
-    return math.log10(most / least) if least > 0 else math.inf
 
 
 def legend(figure, axes) -> None:
@@ -194,7 +178,6 @@ def axis_label(plot: dict) -> str:
 
 
 def value_text(value: float, label: str) -> str:
-    """Returns the text of a median next to its bar."""
     return numbers.number(value, label if label in numbers.UNITS else "")
 
 
@@ -222,36 +205,27 @@ def themed(svg: str, plot: dict) -> str:
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{plot["id"]}--\1"', svg)
     svg = re.sub(r'(href="#|url\(#)', rf'\g<1>{plot["id"]}--', svg)
     width, height = size(svg)
-    svg = re.sub(r"<svg[^>]*>",
-                 '<svg xmlns="http://www.w3.org/2000/svg" '
-                 'xmlns:xlink="http://www.w3.org/1999/xlink" role="img" class="plot" '
-                 f'viewBox="0 0 {width} {height}" '
-                 f'aria-labelledby="{plot["id"]}--title {plot["id"]}--desc">', svg, count=1)
-    told = (f'<title id="{plot["id"]}--title">{html.escape(plot["title"])}</title>'
-            f'<desc id="{plot["id"]}--desc">{html.escape(describe(plot))}</desc>')
-    return svg.replace(">", ">\n" + told, 1)
+    described = (f"{axis_label(plot)} by {plot['x_label'] or 'kind'}, of "
+                 + ", ".join(series["label"] for series in plot["series"]))
+    head = ('<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
+            f'role="img" class="plot" viewBox="0 0 {width} {height}" '
+            f'aria-labelledby="{plot["id"]}--title {plot["id"]}--desc">\n'
+            f'<title id="{plot["id"]}--title">{html.escape(plot["title"])}</title>'
+            f'<desc id="{plot["id"]}--desc">{html.escape(described)}</desc>')
+    return re.sub(r"<svg[^>]*>", lambda _: head, svg, count=1)
 
 
 def size(svg: str) -> tuple:
-    """Returns the width and height of the drawing."""
     return re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg).groups()
 
 
-def describe(plot: dict) -> str:
-    """Returns the description for readers who cannot see the plot."""
-    return (f"{axis_label(plot)} by {plot['x_label'] or 'kind'}, of "
-            + ", ".join(series["label"] for series in plot["series"]))
-
-
 def variables(dark: bool) -> str:
-    """Returns the CSS variables of one theme."""
     return (" ".join(f"--{name}: {colours[dark]};" for name, colours in PALETTE.items())
             + f" --grid: {GRID_COLOURS[dark]};")
 
 
 def standalone(svg: str) -> str:
-    """Returns the drawing with its own colours and size, for a README. It follows the reader's
-    choice of light or dark."""
+    """Returns the drawing with its size and colours (light or dark, as the reader chose)."""
     style = (f"<style>svg {{ color: #1c2128; {variables(False)} }} "
              "@media (prefers-color-scheme: dark) "
              f"{{ svg {{ color: #e6e8eb; {variables(True)} }} }}</style>")

@@ -20,15 +20,12 @@ PROGRAM = PROJECT / "tools/backup/cheetah-backup"
 
 
 class Backups(Experiment):
-    """See experiment.toml."""
-
     by_name = True
     options = {"rows": 1_000_000, "seconds": 8}
     measures = [Measure(kind, f"longest transaction of a run {kind} a backup", "ms", LESS)
                 for kind in ("without", "with")]
 
     def engines(self, chosen, scale):
-        """Returns the engine that the program backs up."""
         return [CHEETAH]
 
     def run(self, trial):
@@ -48,13 +45,12 @@ class Backups(Experiment):
                 yield Value(kind, longest(server, of, self.option["seconds"], target))
 
     def tables(self, results):
-        """Returns the table of both kinds of runs."""
         return [show.table(results, "Longest transactions", show.columns(self.measures))]
 
 
 def longest(server, tables: sysbench.Tables, seconds: int, target) -> float:
-    """Returns the milliseconds of the longest transaction of a run. If there is a `target`, a
-    backup to it is made during the run; raises Failure if the backup fails or outlasts the run."""
+    """Returns the longest transaction's milliseconds, with a backup to a `target`. Raises Failure
+    if the backup fails or outlasts the run."""
     begun = []
     try:
         result = sysbench.run(server, "oltp_write_only", tables, CONNECTIONS, seconds,
@@ -70,7 +66,6 @@ def longest(server, tables: sysbench.Tables, seconds: int, target) -> float:
 
 
 def check_backup(begun: list) -> None:
-    """Raises Failure unless a backup began and succeeded."""
     if not begun:
         raise Failure("the run ended before a backup could begin: --seconds must be more")
     if begun[0].poll() is None:
@@ -80,7 +75,6 @@ def check_backup(begun: list) -> None:
 
 
 def begin(server, target):
-    """Begins a full backup to `target`, if there is one; returns its process."""
     if not target:
         return None
     words = [sys.executable, str(PROGRAM), "full", str(target),

@@ -1,5 +1,4 @@
-"""Measures data sets in several formats and engines: bytes on disk, loads in every form, scans,
-point selects."""
+"""Measures data sets in formats and engines: bytes on disk, loads in every form, scans, selects."""
 
 import time
 
@@ -45,8 +44,6 @@ WANTED = {
 
 
 class DataSets(Experiment):
-    """See experiment.toml."""
-
     by_name = together = True
     options = {"data": "all", "measures": "all", "sysbench_rows": 300_000, "memory": 256,
                "rest": 0.0}
@@ -54,17 +51,14 @@ class DataSets(Experiment):
                 for name in SETS for key, (label, unit, better) in UNITS.items()]
 
     def sets(self):
-        """Returns the data sets that are requested and available."""
         return [name for name in cells.chosen(self.option["data"], SETS, "data set")
                 if formatdata.present(name)]
 
     def skip(self):
-        """Returns the reason to skip the experiment if there are no data."""
         return "" if self.sets() else f"no such data sets: {self.option['data']}"
 
     def run(self, trial):
-        """For each data set: the dump and its measurements, then each other form in a fresh
-        server."""
+        """For each data set: the dump and its measurements, then other forms in fresh servers."""
         asked = cells.chosen(self.option["measures"], list(UNITS), "measure")
         for name in self.sets():
             trial.step(f"{name}: making it ready")
@@ -76,7 +70,6 @@ class DataSets(Experiment):
                     yield from self.of_form(trial, folder, name, form, asked)
 
     def of_dump(self, trial, folder, name, asked):
-        """Loads the dump as it is, then measures its size and reads."""
         with trial.server(self.option["memory"] << 20) as server:
             trial.step(f"{name}: dump")
             trial.did(f"mariadb {name} < dump.sql   # tables declared with "
@@ -109,7 +102,6 @@ class DataSets(Experiment):
         yield TURN
 
     def of_form(self, trial, folder, name, form, asked):
-        """Loads the data in another form."""
         with trial.server(self.option["memory"] << 20) as server:
             trial.step(f"{name}: {form}")
             seconds = formatdata.load(server, trial.engine, folder, name, form)
@@ -122,27 +114,20 @@ class DataSets(Experiment):
         yield TURN
 
     def plots(self, results):
-        """Returns bars of each available measure, by data set."""
-        found = [(key, label, unit, show.bars(results, {name: (f"{key} {name}", None)
-                                                        for name in SETS}))
+        found = [Plot(key, label, "bars", "", unit,
+                      show.bars(results, {name: (f"{key} {name}", None) for name in SETS}))
                  for key, (label, unit, _) in UNITS.items()]
-        return [Plot(key, label, "bars", "", unit, series) for key, label, unit, series in found
-                if series]
+        return [plot for plot in found if plot.series]
 
     def tables(self, results):
-        """Returns a table for each data set."""
-        found = []
-        for name in SETS:
-            keys = [key for key in UNITS if any(results.values(engine, f"{key} {name}")
-                                                for engine in results.engines)]
-            found += [show.table(results, name,
-                                 [(UNITS[key][0], f"{key} {name}", None, UNITS[key][1])
-                                  for key in keys])] if keys else []
-        return found
+        found = [show.table(results, name,
+                            [(label, f"{key} {name}", None, unit)
+                             for key, (label, unit, _) in UNITS.items()
+                             if any(results.values(engine, f"{key} {name}")
+                                    for engine in results.engines)]) for name in SETS]
+        return [table for table in found if table.rows]
 
     def verdicts(self, results):
-        """Returns the verdicts on the claims of experiment.toml, for each data set that was
-        measured."""
         others = [engine for engine in results.engines if results.family(engine) != "Cheetah"]
         found = []
         for key, (measure, ours, theirs, limit, sets) in WANTED.items():

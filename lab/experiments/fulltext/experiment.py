@@ -21,8 +21,6 @@ SEARCHES = ("mutex", "the transaction log", "+buffer +pool -mutex", '"storage en
 
 
 class Fulltext(Experiment):
-    """See experiment.toml."""
-
     by_name = together = True
     options = {"text_bytes": 1 << 40}   # more than exist
     measures = [Measure("texts", "texts", "rows"),
@@ -56,7 +54,9 @@ class Fulltext(Experiment):
             yield Value("search", sum(seconds(server, search(words) + " LIMIT 10")
                                       for words in SEARCHES))
             yield TURN
-            for measure, parts in (("load", [""]), ("small", small_parts())):
+            small = [f" WHERE id > {first} AND id <= {first + SMALL_ROWS}"
+                     for first in range(0, SMALL_ROWS * SMALL_STATEMENTS, SMALL_ROWS)]
+            for measure, parts in (("load", [""]), ("small", small)):
                 table = f"CREATE TABLE {measure}_t ({COLUMNS}, FULLTEXT KEY ft (t)) "
                 server.sql(f"{table}{trial.engine.clause()} DEFAULT CHARSET=latin1", DATABASE)
                 yield Value(measure, sum(seconds(server,
@@ -68,7 +68,6 @@ class Fulltext(Experiment):
             yield Value("answers", zlib.crc32(repr(found).encode()))
 
     def fill(self, trial, server):
-        """Creates and fills the table of texts."""
         place = server.folder / "text.sql"
         texts.write_dump(place, self.option["text_bytes"],
                          texts.source_rows(setup.source_tarball()))
@@ -79,38 +78,27 @@ class Fulltext(Experiment):
         server.sql("INSERT INTO t SELECT old_id, old_text FROM text ORDER BY old_id", DATABASE)
 
     def tables(self, results):
-        """Returns a table of all measures."""
         return [show.table(results, "FULLTEXT", show.columns(
             measure for measure in self.measures if measure.key != "answers"))]
 
     def verdicts(self, results):
-        """Checks that both engines find the same rows."""
         return [judge.all_are(self.about["claims"]["answers"], "sum over the rows, by InnoDB's",
                               results.ratios(CHEETAH, "answers", INNODB), 1)]
 
 
-def small_parts() -> list:
-    """Returns conditions that each select a few rows."""
-    return [f" WHERE id > {number * SMALL_ROWS} AND id <= {(number + 1) * SMALL_ROWS}"
-            for number in range(SMALL_STATEMENTS)]
-
-
 def seconds(server, statement: str) -> float:
-    """Returns the duration of a statement."""
     began = time.monotonic()
     server.sql(statement, DATABASE)
     return time.monotonic() - began
 
 
 def search(words: str) -> str:
-    """Returns a statement that finds the rows with these words."""
     mode = " IN BOOLEAN MODE" if set(words) & set('+-"*(') else ""
     return f"SELECT id FROM t WHERE MATCH (t) AGAINST ('{words}'{mode})"
 
 
 def size(trial, server) -> int:
-    """Returns the table's bytes on disk: for InnoDB the sum of its files, otherwise the sizes in
-    information_schema."""
+    """Returns the table's bytes on disk: InnoDB's files, otherwise information_schema's sizes."""
     if trial.family == "InnoDB":
         files = [*(server.data / DATABASE).glob("FTS_*.ibd"), server.data / DATABASE / "t.ibd"]
         return sum(file.stat().st_blocks * 512 for file in files)

@@ -1,5 +1,4 @@
-"""The insert benchmark: insert rate over the number of rows, while three secondary indexes outgrow
-the cache; W11."""
+"""The insert benchmark: rate over the rows, while three indexes outgrow the cache; W11."""
 
 import statistics
 import time
@@ -9,7 +8,8 @@ from dataclasses import dataclass
 from cheetah_lab import judge, show
 from cheetah_lab.engines import CHEETAH, INNODB
 from cheetah_lab.inputs import purchases
-from cheetah_lab.model import LESS, MORE, Experiment, Figure, Measure, Plot, Series, Value
+from cheetah_lab.model import (LESS, MORE, NEITHER, Experiment, Figure, Measure, Plot, Series,
+                               Value)
 
 QUICK_SECONDS, FULL_SECONDS = 10, 20
 QUICK_POOL_BYTES, POOL_BYTES_MIN = 8 << 20, 8 << 20
@@ -22,8 +22,7 @@ FIFTHS = 5
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to insert. `engines`: the keys of the engines that have it, or empty for all. `full`:
-    only in a full run."""
+    """One way to insert. `engines`: keys; empty: all. `full`: only in a full run."""
 
     name: str
     label: str
@@ -39,6 +38,10 @@ COSTS = {"p99": ("99th percentile of a batch", "ms"), "longest": ("longest batch
          "read": ("read from the device for a row", "bytes"),
          "written": ("written to it for a row", "bytes"),
          "disk": ("on disk for a row when the last batch ended", "bytes")}
+MEASURED = [("rate", "rows a second", "1/s", MORE), ("rows", "rows inserted", "rows", MORE),
+            ("last by first", "rate over the last fifth of the rows, by that over the first",
+             "ratio", MORE), ("bytes", "bytes on disk at the end", "bytes", NEITHER),
+            *((key, label, unit, LESS) for key, (label, unit) in COSTS.items())]
 BUFFERED = {"innodb_change_buffering": "all"}
 VARIANTS = [
     Variant("", "", {"innodb_change_buffering": "none"}),
@@ -49,24 +52,14 @@ VARIANTS = [
 
 
 def named(measure: str, variant: Variant) -> str:
-    """Returns the key of a measure of one variant."""
     return f"{measure} {variant.name}".strip()
 
 
 class GrowingIndexes(Experiment):
-    """See experiment.toml."""
-
     options = {"seconds": 0, "cache": 0, "variants": ""}   # 0 and "": the default of the scale
-    measures = [Measure("cache", "cache", "bytes")] + [
-        measure for variant in VARIANTS for measure in (
-            Measure(named("rate", variant), f"rows a second{variant.label}", "1/s", MORE),
-            Measure(named("rows", variant), f"rows inserted{variant.label}", "rows", MORE),
-            Measure(named("last by first", variant),
-                    f"rate over the last fifth of the rows, by that over the first{variant.label}",
-                    "ratio", MORE),
-            Measure(named("bytes", variant), f"bytes on disk at the end{variant.label}", "bytes"),
-            *(Measure(named(key, variant), f"{label}{variant.label}", unit, LESS)
-              for key, (label, unit) in COSTS.items()))]
+    measures = [Measure("cache", "cache", "bytes"),
+                *(Measure(named(key, variant), f"{label}{variant.label}", unit, better)
+                  for variant in VARIANTS for key, label, unit, better in MEASURED)]
 
     def seconds(self, factor, chosen):
         """Returns the given time plus the time of the check, if the user gives a time."""
@@ -74,7 +67,6 @@ class GrowingIndexes(Experiment):
             factor, chosen)
 
     def run(self, trial):
-        """Runs each variant in its own server."""
         pool_bytes = (self.option["cache"] << 20) or trial.scale.of(QUICK_POOL_BYTES,
                                                                     POOL_BYTES_MIN)
         seconds = self.option["seconds"] or max(SECONDS_MIN, trial.scale.factor * (
@@ -91,19 +83,17 @@ class GrowingIndexes(Experiment):
                 yield from insert(trial, server, variant, seconds)
 
     def plots(self, results) -> list:
-        """Returns the rate over the rows for the three indexes; in a full run also for the
-        fourth."""
-        three = [line for variant in VARIANTS[:2] for line in series(results, "rate", variant)]
-        made = [Plot("rate", "Rows a second into a table with three secondary indexes", "lines",
-                     "rows inserted", "1/s", three, log_y=True)]
-        four = [line for variant in VARIANTS[2:] for line in series(results, "rate", variant)]
-        if four:
-            made.append(Plot("unique", "With a fourth index, plain and UNIQUE", "lines",
-                             "rows inserted", "1/s", four, log_y=True))
-        return made
+        three, four = ([Series(line.label + variant.label, line.points, line.engine)
+                        for variant in variants
+                        for line in show.lines(results, named("rate", variant))]
+                       for variants in (VARIANTS[:2], VARIANTS[2:]))
+        plots = [Plot("rate", "Rows a second into a table with three secondary indexes", "lines",
+                      "rows inserted", "1/s", three, log_y=True),
+                 Plot("unique", "With a fourth index, plain and UNIQUE", "lines",
+                      "rows inserted", "1/s", four, log_y=True)]
+        return plots if four else plots[:1]
 
     def tables(self, results) -> list:
-        """Returns tables of rows, the fall of the rate, and bytes."""
         told = [("rows inserted", "rows", "rows"),
                 ("last fifth of them by first", "last by first", "ratio"),
                 ("bytes on disk at the end", "bytes", "bytes"),
@@ -116,7 +106,8 @@ class GrowingIndexes(Experiment):
     def figures(self, results) -> list:
         """Returns the figure W11, without and with change buffering in InnoDB. The document shows
         only curves, so its column is empty. All engines are compared at the same number of rows."""
-        rows = equal_rows(results)
+        # in every repeat; 0 if one is missing
+        rows = min(max(reached(results, engine), default=0) for engine in (INNODB, CHEETAH))
         what = ("rows a second into growing indexes: last fifth by first fifth of the same rows"
                 + (f" ({rows:,.0f})" if rows else ""))
         buffered = fall_within(results, INNODB, rows, VARIANTS[1])
@@ -126,31 +117,23 @@ class GrowingIndexes(Experiment):
                        buffered, fall_within(results, CHEETAH, rows))]
 
     def verdicts(self, results) -> list:
-        """Returns the verdicts on the claims of experiment.toml."""
-        claims, innodb, cheetah = self.about["claims"], INNODB, CHEETAH
         past = "when the indexes outgrew the cache (in InnoDB's uncompressed size)"
         fifths = f"last fifth of the rows by first fifth, {past}"
-        buffered = past_cache(results, (innodb, "rows buffered"), (innodb, "rows"))
-        by_innodb = past_cache(results, (cheetah, "rows"), (innodb, "rows buffered"))
+        buffered = past_cache(results, (INNODB, "rows buffered"), (INNODB, "rows"))
+        by_innodb = past_cache(results, (CHEETAH, "rows"), (INNODB, "rows buffered"))
         unique = [past_cache(results, (engine, "rows unique"), (engine, "rows plain"))
-                  for engine in (innodb, cheetah)]
-        return [judge.within(claims["innodb_falls"], fifths, outgrown(results, innodb), high=0.5),
-                judge.within(claims["buffering"],
-                             f"rows with change buffering, by those without, {past}",
-                             buffered, low=1.1),
-                judge.within(claims["cheetah_stays"], fifths, outgrown(results, cheetah), low=0.5),
-                judge.within(claims["more_rows"],
-                             f"rows of Cheetah, by those of InnoDB, {past}", by_innodb, low=1),
-                judge.within(claims["innodb_unique"],
-                             f"rows with the UNIQUE index, by those with the plain one, {past}",
-                             unique[0], high=1),
-                judge.within(claims["cheetah_unique"],
-                             f"rows with the UNIQUE index, by those with the plain one, {past}",
-                             unique[1], low=0.9)]
+                  for engine in (INNODB, CHEETAH)]
+        by_plain = f"rows with the UNIQUE index, by those with the plain one, {past}"
+        return judge.each(self.about["claims"], [
+            ("innodb_falls", fifths, outgrown(results, INNODB), 0, 0.5),
+            ("buffering", f"rows with change buffering, by those without, {past}", buffered, 1.1),
+            ("cheetah_stays", fifths, outgrown(results, CHEETAH), 0.5),
+            ("more_rows", f"rows of Cheetah, by those of InnoDB, {past}", by_innodb, 1),
+            ("innodb_unique", by_plain, unique[0], 0, 1),
+            ("cheetah_unique", by_plain, unique[1], 0.9)])
 
 
 def is_large(rows: float, cache_bytes: float) -> bool:
-    """Returns whether a table with this many rows has outgrown the cache."""
     return rows * ROW_BYTES > purchases.OUTGROWN_BY * cache_bytes
 
 
@@ -170,8 +153,7 @@ def fall(rates: list):
 
 
 def outgrown(results, engine: str) -> list:
-    """Returns how the rate fell over all rows that the engine inserted, for repeats in which the
-    table grew larger than the cache."""
+    """Returns how the rate fell over all rows, for repeats in which the table outgrew the cache."""
     tries = results.together(*((engine, measure, None)
                                for measure in ("last by first", "rows", "cache")))
     return [fell for fell, rows, cache in tries if is_large(rows, cache)]
@@ -184,39 +166,23 @@ def reached(results, engine: str, measure: str = "rate") -> list:
     return [at for at, values in curve if len(values) == most]
 
 
-def equal_rows(results) -> float:
-    """Returns the number of rows that InnoDB and Cheetah both inserted in every repeat; 0 if one is
-    missing."""
-    return min(max(reached(results, engine), default=0) for engine in (INNODB, CHEETAH))
-
-
 def fall_within(results, engine: str, rows: float, variant: Variant = VARIANTS[0]) -> list:
-    """Returns how the rate fell within this many rows, for each repeat; empty if the engine did not
-    insert that many, or the cache holds them."""
+    """Returns how the rate fell within this many rows, if the cache does not hold them."""
     measure, caches = named("rate", variant), results.values(engine, "cache")
     steps = reached(results, engine, measure)
     if not caches or not steps or steps[-1] < rows or not is_large(rows, max(caches)):
         return []
-    return [fall(rates)
-            for rates in results.together(*((engine, measure, at) for at in steps if at <= rows))
-            if len(rates) > 1]
+    tries = results.together(*((engine, measure, at) for at in steps if at <= rows))
+    return [fall(rates) for rates in tries if len(rates) > 1]
 
 
 def costs(variant: Variant, took: list, spent: list, disk: float):
-    """Yields the costs: the seconds of batches (`took`), and per row processor seconds, bytes read
-    and bytes written (`spent`) and bytes on disk."""
+    """Yields the costs: of batches (`took`), and per row (`spent`, and bytes on disk)."""
     cpu, read, written = spent
     took = sorted(took)
-    found = {"p99": took[int(len(took) * 0.99)] * 1e3, "longest": took[-1] * 1e3,
-             "cpu": cpu * 1e6, "read": read, "written": written, "disk": disk}
-    for key, value in found.items():
+    found = (took[int(len(took) * 0.99)] * 1e3, took[-1] * 1e3, cpu * 1e6, read, written, disk)
+    for key, value in zip(COSTS, found):
         yield Value(named(key, variant), value)
-
-
-def series(results, measure: str, variant: Variant) -> list:
-    """Returns the lines of one variant, with its label after the engine's."""
-    return [Series(line.label + variant.label, line.points, line.engine)
-            for line in show.lines(results, named(measure, variant))]
 
 
 def insert(trial, server, variant: Variant, seconds: float):
@@ -233,8 +199,7 @@ def insert(trial, server, variant: Variant, seconds: float):
     trial.did(next(purchases.batches(1, rows=1)) + ", ..   -- a thousand rows; one after the other")
     rows, places, took = 0, [], []
     endless = purchases.batches(1 << 40, seed=trial.repeat + 1)
-    with (trial.held(server, "shop", f"insertion{variant.label}"),
-          closing(server.connect("shop")) as connection, connection.cursor() as cursor,
+    with (trial.held(server, "shop", f"insertion{variant.label}"), server.cursor("shop") as cursor,
           closing(purchases.ahead(endless)) as statements):
         before, started = server.spent(), time.monotonic()
         ended = step_started = started
@@ -255,8 +220,7 @@ def insert(trial, server, variant: Variant, seconds: float):
     purchases.check(server, "shop", purchases.SECONDARY_KEYS, rows)
     yield from (Value(named("rate", variant), rate, at) for at, rate in places)
     yield Value(named("rows", variant), rows)
-    fell = fall([rate for _, rate in places])
-    if fell:
+    if fell := fall([rate for _, rate in places]):
         yield Value(named("last by first", variant), fell)
     trial.engine.write_out(server, "shop")
     yield Value(named("bytes", variant), trial.bytes_at_rest(server, "shop"))

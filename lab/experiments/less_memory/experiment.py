@@ -1,5 +1,4 @@
-"""Point selects over the size of the cache: throughput and pages read, next to the document's
-arithmetic; W14."""
+"""Point selects over the size of the cache: rates and pages read, by the arithmetic; W14."""
 
 from statistics import median
 
@@ -33,33 +32,25 @@ def served(rate_in_memory: float, reads_per_query: float, iops: float) -> float:
 
 
 def predicted_reads(share: float) -> float:
-    """Returns the pages read per select of uniform keys, if the cache holds this share of the
-    leaves."""
+    """Returns the pages read per select if the cache holds this share of the leaves."""
     return max(0.0, 1 - share)
 
 
-def everything_bytes(rows: int) -> int:
-    """Returns the size of a cache that holds the whole table in InnoDB, uncompressed."""
-    return rows * EVERYTHING_BYTES_OF_ROW + EVERYTHING_BYTES_BESIDE
-
-
 class LessMemory(Experiment):
-    """See experiment.toml."""
-
     measures = [Measure("rate", "selects a second", "1/s", MORE),
                 Measure("reads", "pages read in 1000 selects", "pages", LESS),
                 Measure("cache", "cache", "bytes")]
 
     def run(self, trial):
-        """Loads once, then measures at each cache size."""
         rows = trial.scale.of(QUICK_ROWS, ROWS_MIN)
         program = points.build()
         with trial.server(LOAD_POOL_BYTES) as server:
+            everything_bytes = rows * EVERYTHING_BYTES_OF_ROW + EVERYTHING_BYTES_BESIDE
             trial.step(f"loading {rows:,} rows")
             sysbench.load(server, trial.engine, sysbench.Tables(rows), key=False)
             trial.did(sysbench.create_table(1, trial.engine.clause(), key=False))
             for share in FULL_SHARES if trial.scale.full else SHARES:
-                pool_bytes = round(everything_bytes(rows) * share)
+                pool_bytes = round(everything_bytes * share)
                 if pool_bytes < POOL_BYTES_MIN:
                     continue
                 trial.step(f"point selects with {share:g} of the memory")
@@ -69,9 +60,7 @@ class LessMemory(Experiment):
                     yield from selects(trial, server, program, share)
 
     def plots(self, results) -> list:
-        """Returns both curves, and the rates that a slow device would allow."""
-        shares = sorted({share for engine in results.engines
-                         for share, _ in results.curve(engine, "reads")})
+        shares = all_shares(results)
         arithmetic = Series("arithmetic: 1 - share",
                             [(share, [1000 * predicted_reads(share)]) for share in shares])
         slow = [Series(results.label(engine),
@@ -87,18 +76,15 @@ class LessMemory(Experiment):
                              "select), from what was measured.")]
 
     def tables(self, results) -> list:
-        """Returns tables by engine and share, with the arithmetic."""
-        shares = sorted({share for engine in results.engines
-                         for share, _ in results.curve(engine, "reads")}, reverse=True)
+        shares = all_shares(results)[::-1]
         if not shares:
             return []
         head = ["engine", *(f"{share:g} of the memory" for share in shares)]
-        reads = [show.cells(results, engine, [("reads", share, "pages") for share in shares])
-                 for engine in results.engines]
+        reads, rates = ([show.cells(results, engine, [(measure, share, unit) for share in shares])
+                         for engine in results.engines]
+                        for measure, unit in (("reads", "pages"), ("rate", "1/s")))
         reads.append([Cell("arithmetic"),
                       *(Cell(f"{1000 * predicted_reads(share):.0f}") for share in shares)])
-        rates = [show.cells(results, engine, [("rate", share, "1/s") for share in shares])
-                 for engine in results.engines]
         slow = [[Cell(results.label(engine)),
                  *(Cell(values=slow_rates(results, engine, share), unit="1/s") for share in shares)]
                 for engine in results.engines]
@@ -118,40 +104,40 @@ class LessMemory(Experiment):
                 for share, said in ((0.9, "9 G for 10 G"), (0.5, "34 G for 68 G"))]
 
     def verdicts(self, results) -> list:
-        """Returns the verdicts on the claims of experiment.toml."""
-        claims, innodb, cheetah = self.about["claims"], INNODB, CHEETAH
+        claims = self.about["claims"]
         if overflowed(results):
             return [Verdict(claim, OPEN, overflowed(results)) for claim in claims.values()]
         less = [served(rate, pages / 1000, SLOW_IOPS) / rate
-                for rate, pages in results.together((innodb, "rate", 1.0), (innodb, "reads", 0.9))]
-        shares = [share for share, _ in results.curve(innodb, "reads")
+                for rate, pages in results.together((INNODB, "rate", 1.0), (INNODB, "reads", 0.9))]
+        shares = [share for share, _ in results.curve(INNODB, "reads")
                   if share <= JUDGED_SHARES_MAX]
-        measured = (results.together(*((innodb, "reads", share) for share in shares)) if shares
+        measured = (results.together(*((INNODB, "reads", share) for share in shares)) if shares
                     else [])
         by_arithmetic = [median([pages / (1000 * predicted_reads(share))
                                  for share, pages in zip(shares, repeat)])
                          for repeat in measured]
-        reads = results.median_ratios(cheetah, "reads", innodb, shares)
-        everything = max(results.values(innodb, "cache", 1.0), default=0)
+        reads = results.median_ratios(CHEETAH, "reads", INNODB, shares)
+        everything = max(results.values(INNODB, "cache", 1.0), default=0)
         missed = [share for share in shares if (1 - share) * everything > PAGE_CACHE_BYTES]
-        rates = results.median_ratios(cheetah, "rate", innodb, missed) if missed else []
-        return [judge.within(claims["tenth"],
-                             "queries a second with 0.9 of the memory, by those with all of it",
-                             less, high=0.1),
-                judge.within(claims["arithmetic"],
-                             "pages read, by the arithmetic, median of the shares", by_arithmetic,
-                             1 / 1.33, 1.33),
-                judge.within(claims["reads"],
-                             "pages read by Cheetah, by those of InnoDB, median of the shares",
-                             reads, high=1),
-                judge.within(claims["rates"],
-                             "selects a second of Cheetah, by those of InnoDB, median of the "
-                             "shares of which the page cache does not hold the rest", rates, low=1)]
+        rates = results.median_ratios(CHEETAH, "rate", INNODB, missed)
+        return judge.each(claims, [
+            ("tenth", "queries a second with 0.9 of the memory, by those with all of it", less,
+             0, 0.1),
+            ("arithmetic", "pages read, by the arithmetic, median of the shares", by_arithmetic,
+             1 / 1.33, 1.33),
+            ("reads", "pages read by Cheetah, by those of InnoDB, median of the shares", reads,
+             0, 1),
+            ("rates", "selects a second of Cheetah, by those of InnoDB, median of the shares of "
+             "which the page cache does not hold the rest", rates, 1)])
+
+
+def all_shares(results) -> list:
+    return sorted({share for engine in results.engines
+                   for share, _ in results.curve(engine, "reads")})
 
 
 def overflowed(results) -> str:
-    """Returns why nothing follows from the shares, or "": InnoDB read pages with a cache that
-    should have held all of them."""
+    """Returns why the shares say nothing, or "": InnoDB read pages in spite of the cache."""
     pages = max(results.values(INNODB, "reads", 1.0), default=0)
     return (f"InnoDB read {pages:.0f} pages in 1000 selects with the memory that should hold "
             "everything"
@@ -159,7 +145,6 @@ def overflowed(results) -> str:
 
 
 def selects(trial, server, program, share: float):
-    """Warms up, then measures."""
     server.sql(READ_THROUGH, "sbtest")
     trial.did(READ_THROUGH)
     seconds = max(0.1, min(1, trial.scale.factor) * (2 if trial.scale.full else 1))
@@ -174,6 +159,5 @@ def selects(trial, server, program, share: float):
 
 
 def slow_rates(results, engine: str, share: float) -> list:
-    """Returns the rates that a device of 100 reads per second would allow, for each repeat."""
     return [served(rate, pages / 1000, SLOW_IOPS)
             for rate, pages in results.together((engine, "rate", 1.0), (engine, "reads", share))]

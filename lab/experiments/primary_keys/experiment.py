@@ -1,5 +1,4 @@
-"""The same rows with a sequence as key, with a GUID, and without a key: insertion, size,
-look-ups."""
+"""The same rows with a sequence, a GUID and no key: insertion, size, look-ups."""
 
 import time
 import uuid
@@ -35,7 +34,6 @@ class Kind:
 
 
 def guid(rng) -> uuid.UUID:
-    """Returns a random GUID (version 4)."""
     return uuid.UUID(int=rng.getrandbits(128), version=4)
 
 
@@ -53,23 +51,19 @@ KINDS = [
     Kind("binary", "GUID, BINARY(16)", "transactionid BINARY(16) NOT NULL PRIMARY KEY",
          lambda rng: f"X'{guid(rng).hex}'", full=True),
 ]
+MEASURED = [("rate", "rows a second", "1/s", MORE), ("seconds", "time of all rows", "s", LESS),
+            ("half", "time of the last half of the rows", "s", LESS),
+            ("bytes", "bytes on disk", "bytes", LESS),
+            ("lookups", "look-ups a second", "1/s", MORE)]
 
 
 class PrimaryKeys(Experiment):
-    """See experiment.toml."""
-
     options = {"kinds": ""}   # comma-separated names; "": those of the scale
-    measures = [Measure("cache", "cache", "bytes")] + [
-        measure for kind in KINDS for measure in (
-            Measure(f"rate {kind.name}", f"rows a second, {kind.label}", "1/s", MORE),
-            Measure(f"seconds {kind.name}", f"time of all rows, {kind.label}", "s", LESS),
-            Measure(f"half {kind.name}", f"time of the last half of the rows, {kind.label}", "s",
-                    LESS),
-            Measure(f"bytes {kind.name}", f"bytes on disk, {kind.label}", "bytes", LESS),
-            Measure(f"lookups {kind.name}", f"look-ups a second, {kind.label}", "1/s", MORE))]
+    measures = [Measure("cache", "cache", "bytes"),
+                *(Measure(f"{key} {kind.name}", f"{label}, {kind.label}", unit, better)
+                  for kind in KINDS for key, label, unit, better in MEASURED)]
 
     def run(self, trial):
-        """Runs each kind in its own server."""
         program = points.build()
         pool_bytes = trial.scale.of(QUICK_POOL_BYTES, POOL_BYTES_MIN)
         yield Value("cache", pool_bytes)
@@ -80,7 +74,9 @@ class PrimaryKeys(Experiment):
                 with trial.held(server, "shop", f"insertion, {kind.label}"):
                     yield from insert(trial, server, kind)
                 rows = tenth_in_batches(trial) * TENTHS * purchases.ROWS_OF_BATCH
-                check(server, kind, rows)
+                if kind.column:   # a table without a primary key has no index of that name
+                    purchases.check(server, "shop", [SECONDARY_KEY, *filter(None, [kind.key])],
+                                    rows, "guid" if kind.key else "transactionid")
                 trial.engine.write_out(server, "shop")
                 yield Value(f"bytes {kind.name}", trial.bytes_at_rest(server, "shop"))
                 trial.step(f"looking up, {kind.label}")
@@ -88,33 +84,27 @@ class PrimaryKeys(Experiment):
                 trial.did(f"{LOOK_UP}   -- prepared; {points.CONNECTIONS} connections, "
                           f"{seconds:g} s")
                 with trial.held(server, "shop", f"look-ups, {kind.label}"):
-                    yield Value(f"lookups {kind.name}",
-                                points.once(server, program, "shop", "purchases", "customerid",
-                                            seconds))
+                    rate = points.once(server, program, "shop", "purchases", "customerid", seconds)
+                    yield Value(f"lookups {kind.name}", rate)
 
     def kinds(self, scale) -> list:
-        """Returns the requested kinds."""
         named = [name for name in self.option["kinds"].split(",") if name]
         return [kind for kind in KINDS
                 if (kind.name in named if named else scale.full or not kind.full)]
 
     def plots(self, results) -> list:
-        """Returns the rate over the rows of each kind; then total time, bytes and look-ups as
-        bars."""
-        lines = {kind: show.lines(results, f"rate {kind.name}") for kind in KINDS}
-        made = [Plot(f"rate-{kind.name}", f"Rows a second: {kind.label}", "lines", "rows inserted",
-                     "1/s", lines[kind], log_y=True)
-                for kind in KINDS if lines[kind]]
-        for measure, title, unit in (("seconds", "Time of all rows", "s"),
-                                     ("bytes", "Bytes on disk", "bytes"),
-                                     ("lookups", "Look-ups a second", "1/s")):
-            made.append(Plot(measure, title, "bars", "", unit,
-                             show.bars(results, {kind.label: (f"{measure} {kind.name}", None)
-                                                 for kind in KINDS})))
-        return made
+        lines = [Plot(f"rate-{kind.name}", f"Rows a second: {kind.label}", "lines",
+                      "rows inserted", "1/s", show.lines(results, f"rate {kind.name}"), log_y=True)
+                 for kind in KINDS]
+        return [*(plot for plot in lines if plot.series),
+                *(Plot(measure, title, "bars", "", unit,
+                       show.bars(results, {kind.label: (f"{measure} {kind.name}", None)
+                                           for kind in KINDS}))
+                  for measure, title, unit in (("seconds", "Time of all rows", "s"),
+                                               ("bytes", "Bytes on disk", "bytes"),
+                                               ("lookups", "Look-ups a second", "1/s")))]
 
     def tables(self, results) -> list:
-        """Returns tables of time, size and look-ups by kind."""
         kinds = [kind for kind in KINDS if any(results.values(engine, f"seconds {kind.name}")
                                                for engine in results.engines)]
         parts = (("seconds", "Time of all rows", "s"), ("half", "Time of the last half", "s"),
@@ -125,49 +115,33 @@ class PrimaryKeys(Experiment):
                 for measure, title, unit in parts]
 
     def verdicts(self, results) -> list:
-        """Returns the verdicts on the claims of experiment.toml."""
-        claims, innodb, cheetah = self.about["claims"], INNODB, CHEETAH
+        both = (INNODB, CHEETAH)
         by_guid = [results.ratios(engine, "half guid", engine, base_measure="half sequence")
-                   if outgrown(results, engine) else []
-                   for engine in (innodb, cheetah)]
+                   if outgrown(results, engine) else [] for engine in both]
         by_none = [results.ratios(engine, "seconds none", engine, base_measure="seconds sequence")
-                   for engine in (innodb, cheetah)]
-        by_innodb = (results.ratios(cheetah, "seconds guid", innodb)
-                     if all(outgrown(results, engine) for engine in (innodb, cheetah)) else [])
+                   for engine in both]
+        by_innodb = (results.ratios(CHEETAH, "seconds guid", INNODB)
+                     if all(outgrown(results, engine) for engine in both) else [])
         past = "of a table that outgrew the cache (in InnoDB's uncompressed size)"
         told = f"time with a GUID, by that with a sequence, {past}"
-        return [judge.within(claims["innodb_guid"], told, by_guid[0], low=2),
-                judge.within(claims["cheetah_guid"], told, by_guid[1], low=2),
-                judge.within(claims["guid"], f"Cheetah's time, by InnoDB's, {past}", by_innodb,
-                             high=1),
-                judge.within(claims["innodb_none"], "time without a key, by that with a sequence",
-                             by_none[0], low=1),
-                judge.within(claims["cheetah_none"], "time without a key, by that with a sequence",
-                             by_none[1], low=1)]
+        without = "time without a key, by that with a sequence"
+        return judge.each(self.about["claims"], [
+            ("innodb_guid", told, by_guid[0], 2), ("cheetah_guid", told, by_guid[1], 2),
+            ("guid", f"Cheetah's time, by InnoDB's, {past}", by_innodb, 0, 1),
+            ("innodb_none", without, by_none[0], 1), ("cheetah_none", without, by_none[1], 1)])
 
 
 def tenth_in_batches(trial) -> int:
-    """Returns a tenth of all rows, in batches."""
     return max(1, trial.scale.of(QUICK_ROWS) // (TENTHS * purchases.ROWS_OF_BATCH))
 
 
-def check(server, kind: Kind, rows: int) -> None:
-    """Raises Failure unless each index has all rows, each with its own key. Tables without a
-    primary key are not checked."""
-    if kind.column:   # a table without a primary key has no index of that name
-        column = "guid" if kind.key else "transactionid"
-        purchases.check(server, "shop", [SECONDARY_KEY, *filter(None, [kind.key])], rows, column)
-
-
 def outgrown(results, engine: str) -> bool:
-    """Returns whether the table with a GUID has outgrown the cache."""
     rows, caches = results.curve(engine, "rate guid"), results.values(engine, "cache")
     return (bool(rows and caches)
             and rows[-1][0] * GUID_ROW_BYTES > purchases.OUTGROWN_BY * max(caches))
 
 
 def insert(trial, server, kind: Kind):
-    """Inserts all rows; yields the rate of each tenth."""
     tenth = tenth_in_batches(trial)
     definition = purchases.create_table(trial.engine.clause(),
                                         [SECONDARY_KEY, *filter(None, [kind.key])], kind.column)
@@ -175,8 +149,7 @@ def insert(trial, server, kind: Kind):
     trial.did(definition)
     statements = purchases.batches(tenth * TENTHS, seed=trial.repeat + 1, first_column=kind.value)
     ends = []
-    with (closing(server.connect("shop")) as connection, connection.cursor() as cursor,
-          closing(purchases.ahead(statements)) as ready):
+    with server.cursor("shop") as cursor, closing(purchases.ahead(statements)) as ready:
         started = time.monotonic()
         for number, statement in enumerate(ready, 1):
             cursor.execute(statement)

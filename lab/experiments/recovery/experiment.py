@@ -2,6 +2,7 @@
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from cheetah_lab import judge, show
 from cheetah_lab.engines import CHEETAH
@@ -24,8 +25,7 @@ OPTIONS = {"innodb_log_file_size": 2 << 30, "innodb_adaptive_flushing": "OFF",
            "loose_cheetah_lock_wait_timeout": ANSWER_SECONDS_MAX,
            "lock_wait_timeout": ANSWER_SECONDS_MAX}
 RESTART_SECONDS, ANSWER_SECONDS = 20.0, 1.0   # limits for Cheetah
-# Statements of other sessions after the kill; {last} is the last row, which the UPDATE does not
-# change.
+# Statements of others after the kill; {last} is the last row, which the UPDATE does not change.
 STATEMENTS = {
     "SELECT of a changed row": "SELECT k FROM big WHERE id = 1",
     "UPDATE of another row": "UPDATE big SET k = 0 WHERE id = {last}",
@@ -39,8 +39,6 @@ AFTER = {"KILL": [*STATEMENTS, "the rollback is complete"],
 
 
 class Recovery(Experiment):
-    """See experiment.toml."""
-
     by_name = True
     options = {"log_gigabytes": 1.0, "update_rows": 5_000_000}
     measures = [Measure("restart", "first answer after kill -9", "s", LESS),
@@ -57,15 +55,12 @@ class Recovery(Experiment):
         """Measures a restart, then a rollback after KILL and after kill -9."""
         if trial.family == "MyRocks":
             raise Refused("MyRocks does not tell how much of its log is to be replayed")
-        with trial.server(MEMORY_BYTES, **OPTIONS) as server:
-            server.sql("CREATE DATABASE d")
-            yield from self.restart(trial, server)
-        with trial.server(MEMORY_BYTES, **OPTIONS) as server:
-            server.sql("CREATE DATABASE d")
-            yield from self.rollback(trial, server)
+        for measure in (self.restart, self.rollback):
+            with trial.server(MEMORY_BYTES, **OPTIONS) as server:
+                server.sql("CREATE DATABASE d")
+                yield from measure(trial, server)
 
     def restart(self, trial, server):
-        """Measures the time to the first answer after a crash."""
         log_bytes = int(self.option["log_gigabytes"] * 2**30)
         for number in range(TABLES):
             server.sql(f"CREATE TABLE t{number} (id INT AUTO_INCREMENT PRIMARY KEY, k INT, "
@@ -83,7 +78,6 @@ class Recovery(Experiment):
         yield Value("restart", time.monotonic() - began)
 
     def rollback(self, trial, server):
-        """Measures how long other sessions wait after KILL and after kill -9."""
         engine, rows = trial.engine, self.option["update_rows"]
         server.sql("CREATE TABLE big (id INT PRIMARY KEY, k INT, c CHAR(40), KEY (k)) "
                    f"{engine.clause()}", "d")
@@ -107,17 +101,18 @@ class Recovery(Experiment):
         yield Value("kill -9: the server answers", time.monotonic() - began)
         for what, seconds in answers(server, engine, began, last + 2).items():
             yield Value(f"kill -9: {what}", seconds)
-        check_rolled_back(server, rows)
+        for number in (2, rows // 2, rows - 1):
+            k = server.value(f"SELECT k FROM big WHERE id = {number}", "d")
+            if k != number * 7919 % 1000003:
+                raise Failure(f"row {number} has not been rolled back")
 
     def tables(self, results):
-        """Returns a table with a row for each measure and a column for each engine."""
         return [Table("Recovery and rollback", ["", *map(results.label, results.engines)],
                       [[Cell(measure.label),
                         *(show.cell(results.values(engine, measure.key), measure.unit)
                           for engine in results.engines)] for measure in self.measures])]
 
     def verdicts(self, results):
-        """Returns the verdicts on the limits for Cheetah."""
         claims = self.about["claims"]
         return [judge.at_most(claims["restart"], "seconds", results.values(CHEETAH, "restart"),
                               RESTART_SECONDS),
@@ -126,7 +121,6 @@ class Recovery(Experiment):
 
 
 def crash(server) -> None:
-    """Kills the server with SIGKILL and drops its files from the page cache."""
     server.kill()
     forget_pages(file for file in server.data.rglob("*") if file.is_file())
 
@@ -153,7 +147,6 @@ def fill_log(server, engine, log_bytes: int) -> int:
 
 
 def log_to_replay(server, engine) -> int:
-    """Returns the bytes of log that would be replayed after a crash now."""
     if engine.name == INNODB:
         return server.status("Innodb_checkpoint_age")
     return server.status("Cheetah_log_position") - server.status("Cheetah_log_oldest_position")
@@ -178,25 +171,20 @@ class Writer(threading.Thread):
              "FROM seq_1_to_500", 500),
             (f"DELETE FROM {name} WHERE id > FLOOR(RAND({{seed}}) * {{top}}) LIMIT 100", 0)]
         try:
-            connection = self.server.connect("d")
-            with connection.cursor() as cursor:
+            with self.server.cursor("d") as cursor:
                 while not self.stopping.is_set():
                     for seed, (statement, more) in enumerate(statements, self.changes):
                         self.changes += cursor.execute(statement.format(seed=seed, top=top))
                         top += more
-            connection.close()
         except pymysql.MySQLError as failure:
             self.failure = str(failure)
 
 
 def changed_all(server, engine, rows: int) -> int:
-    """Starts an UPDATE on its own connection and waits until it has changed all rows but the last,
-    at which it sleeps. Returns the connection ID."""
+    """Starts an UPDATE that sleeps at the last row, and waits for that. Returns its connection."""
     import pymysql
     connection = server.connect("d")
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT CONNECTION_ID()")
-        victim = cursor.fetchone()[0]
+    victim = connection.thread_id()
 
     def update():
         try:
@@ -208,8 +196,8 @@ def changed_all(server, engine, rows: int) -> int:
 
     began = time.monotonic()
     threading.Thread(target=update, daemon=True).start()
-    query = f"SELECT STATE FROM information_schema.PROCESSLIST WHERE ID = {victim}"
-    while server.value(query) != "User sleep":
+    while server.value("SELECT STATE FROM information_schema.PROCESSLIST "
+                       f"WHERE ID = {victim}") != "User sleep":
         if time.monotonic() - began > ANSWER_SECONDS_MAX:
             raise Failure(f"{engine.label}: the UPDATE of {rows:,} rows has not ended after "
                           f"{ANSWER_SECONDS_MAX} s")
@@ -218,43 +206,26 @@ def changed_all(server, engine, rows: int) -> int:
 
 
 def answers(server, engine, began: float, last: int) -> dict:
-    """Runs all statements at once; returns statement -> seconds since `began`, and when the
-    rollback ended."""
-    found, failures = {}, []
+    """Runs all statements at once; returns statement -> seconds since `began`."""
+    def ask(statement: str) -> float:
+        server.sql(statement.format(last=last), "d")
+        return time.monotonic() - began
 
-    def ask(what: str, statement: str):
-        try:
-            server.sql(statement.format(last=last), "d")
-            found[what] = time.monotonic() - began
-        except Failure as failure:
-            failures.append(str(failure))
-
-    threads = [threading.Thread(target=ask, args=pair) for pair in STATEMENTS.items()]
-    for thread in threads:
-        thread.start()
-    while not rolled_back(server, engine):
-        time.sleep(0.1)
-    finished = time.monotonic() - began
-    for thread in threads:
-        thread.join()
-    if failures:
+    with ThreadPoolExecutor(len(STATEMENTS)) as pool:
+        asked = {what: pool.submit(ask, statement) for what, statement in STATEMENTS.items()}
+        while not rolled_back(server, engine):
+            time.sleep(0.1)
+        finished = time.monotonic() - began
+    if failures := [str(one.exception()) for one in asked.values() if one.exception()]:
         raise Failure(f"{engine.label}: {failures}")
-    return {**{what: found[what] for what in STATEMENTS}, "the rollback is complete": finished}
+    return {**{what: one.result() for what, one in asked.items()},
+            "the rollback is complete": finished}
 
 
 def rolled_back(server, engine) -> bool:
-    """Returns whether no open transaction has changed more than a row."""
     if engine.name == INNODB:
         return server.value("SELECT COUNT(*) FROM information_schema.INNODB_TRX "
                             "WHERE trx_rows_modified > 1") == 0
     busy = server.value("SELECT COUNT(*) FROM information_schema.PROCESSLIST "
                         "WHERE INFO LIKE 'UPDATE big FORCE%'")
     return busy == 0 and server.status("Cheetah_rollbacks_unfinished") == 0
-
-
-def check_rolled_back(server, rows: int) -> None:
-    """Checks that rows at the beginning, in the middle and at the end of the changed range were
-    rolled back."""
-    for number in (2, rows // 2, rows - 1):
-        if server.value(f"SELECT k FROM big WHERE id = {number}", "d") != number * 7919 % 1000003:
-            raise Failure(f"row {number} has not been rolled back")

@@ -23,8 +23,7 @@ class Relations(Experiment):
         return [key for key in chosen if key.startswith((INNODB, CHEETAH, "innodb-enc"))]
 
     def run(self, trial):
-        """Loads `rows` children and a quarter as many parents; then measures each number of
-        connections."""
+        """Loads `rows` children and a quarter as many parents; then measures all connections."""
         if trial.family == "MyRocks":
             raise Refused("MyRocks has no foreign keys")
         cells.chosen(self.option["workloads"], [NAME], "workload")
@@ -45,9 +44,7 @@ class Relations(Experiment):
                                          self.option["seconds"], WARM_SECONDS)
 
     def plots(self, results):
-        """Returns plots of the transactions per second."""
         return cells.plots(results, [NAME], "connections")
 
     def tables(self, results):
-        """Returns a table of every cell."""
         return [cells.table(results, "Parents and children", [NAME], "connections")]

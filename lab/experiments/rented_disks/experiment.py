@@ -1,6 +1,7 @@
 """Measures engines whose memory holds only a share of the data, on disks with the I/O limits of
 rented ones, with skewed and uniform keys, and with real texts and random digits."""
 
+import itertools
 from statistics import median
 
 from cheetah_lab import cells, judge, show
@@ -17,15 +18,13 @@ KEYS, TEXTS = ["uniform", "zipfian"], ["digits", "real"]
 BYTES_OF_ROW, POOL_BYTES_MIN, LOAD_BYTES = 285, 8 << 20, 1 << 30
 ROOM_BYTES_OF_ROW = 2800     # in four engines at once
 DISKS = {0: "no limit", 3000: "3,000 a second: a cloud volume", 200: "200 a second: a hard disk"}
-# The page cache's possible shares of the cache and `PAGE_CACHE_BYTES` together. Logs always need
-# some page cache.
+# The page cache's shares of the cache and `PAGE_CACHE_BYTES` together. Logs always need some.
 PAGE_CACHE_PARTS = [0.1, 0.3, 0.6]
 SHARE_SAID = "share of InnoDB's bytes as cache"
 
 
 class RentedDisks(Experiment):
-    """See experiment.toml. The places of its cells are disks, or shares of the memory if there are
-    several shares."""
+    """The places of its cells are disks, or shares of the memory if there are several."""
 
     by_name = together = True
     compared = cells.COMPARED
@@ -35,20 +34,16 @@ class RentedDisks(Experiment):
 
     @property
     def measures(self):
-        """Returns the measures of the requested cells."""
         return cells.measures(self.names())
 
     def asked(self, option: str, known: list) -> list:
-        """Returns the words of an option."""
         return cells.chosen(self.option[option], known, option)
 
     def numbers(self, option: str, kind=int) -> list:
-        """Returns the numbers of an option."""
         return [*map(kind, self.option[option].split(","))]
 
     def names(self):
-        """Returns the names of cells: workload, connections, keys, texts, and how the memory is
-        divided."""
+        """Returns the cells' names: workload, connections, keys, texts, division of memory."""
         return [f"{workload} {count} {keys} {kind}{split}" for kind in self.asked("texts", TEXTS)
                 for keys in self.asked("keys", KEYS)
                 for workload in self.asked("workloads", WORKLOADS)
@@ -60,36 +55,26 @@ class RentedDisks(Experiment):
         return ({f" {part:g}": part for part in PAGE_CACHE_PARTS} if self.option["best_split"]
                 else {"": None})
 
-    def disks(self):
-        """Returns the reads and writes per second of each disk; 0: no limit. Slow disks come last,
-        so that caches are warm."""
-        return self.numbers("disks")
-
     def by_share(self) -> bool:
-        """Returns whether the places are shares. Raises Failure if there are several shares and
-        several disks."""
+        """Returns whether the places are shares. Raises Failure for several shares and disks."""
         several = len(self.numbers("shares", float)) > 1
-        if several and len(self.disks()) > 1:
+        if several and len(self.numbers("disks")) > 1:
             raise Failure("several shares of the memory, or several disks, but not both")
         return several
 
     def skip(self):
-        """Returns the reason to skip the experiment if the device cannot be limited or texts are
-        missing."""
         VAR.mkdir(exist_ok=True)
-        limited = cgroup.no_rented_disk(VAR) if any(self.disks()) else ""
+        limited = cgroup.no_rented_disk(VAR) if any(self.numbers("disks")) else ""
         return limited or (texts.missing() if "real" in self.asked("texts", TEXTS) else "")
 
     def seconds(self, factor, chosen):
-        """Returns the time for the cells."""
-        places = len(self.disks()) * len(self.numbers("shares", float))
+        places = len(self.numbers("disks")) * len(self.numbers("shares", float))
         return (self.option["rows"] / cells.LOAD_ROWS_PER_SECOND
                 * len(self.asked("texts", TEXTS))
                 + cells.seconds(self.names(), places, self.option["seconds"],
                                 self.option["warm_seconds"]))
 
     def room_bytes(self, scale):
-        """Returns the bytes for the rows."""
         return self.option["rows"] * ROOM_BYTES_OF_ROW
 
     def run(self, trial):
@@ -108,48 +93,43 @@ class RentedDisks(Experiment):
                                                     part)
                         trial.restart(server, cache, **sysbench.server_options(
                             max(self.numbers("connections")), of.tables))
-                        for disk in self.disks():
+                        for disk in self.numbers("disks"):   # slow ones last, with warm caches
                             yield from self.on_disk(trial, server, of, kind, disk, share, split,
                                                     page_cache)
 
     def on_disk(self, trial, server, of, kind, disk, share, split, page_cache):
-        """Runs all cells of one kind of texts with one share."""
-        for keys in self.asked("keys", KEYS):
-            for workload in self.asked("workloads", WORKLOADS):
-                for count in self.numbers("connections"):
-                    said = (f"{share:g} of the memory{split}, {said_of(disk)}, {workload}, "
-                            f"{count}, {keys} keys, {kind}")
-                    with (trial.held(server, sysbench.DATABASE, said, page_cache),
-                          trial.rented_disk(server, disk)):
-                        found = list(cells.measure(
-                            trial, server, f"{workload} {count} {keys} {kind}{split}",
-                            share if self.by_share() else disk, workload, of, count,
-                            self.option["seconds"], self.option["warm_seconds"], keys))
-                    yield from found
+        for keys, workload, count in itertools.product(
+                self.asked("keys", KEYS), self.asked("workloads", WORKLOADS),
+                self.numbers("connections")):
+            said = (f"{share:g} of the memory{split}, {said_of(disk)}, {workload}, "
+                    f"{count}, {keys} keys, {kind}")
+            with (trial.held(server, sysbench.DATABASE, said, page_cache),
+                  trial.rented_disk(server, disk)):
+                found = list(cells.measure(
+                    trial, server, f"{workload} {count} {keys} {kind}{split}",
+                    share if self.by_share() else disk, workload, of, count,
+                    self.option["seconds"], self.option["warm_seconds"], keys))
+            yield from found
 
     def plots(self, results):
-        """Returns a plot for each cell: transactions per second on each disk or with each share."""
         if self.by_share():
             return cells.plots(results, self.names(), SHARE_SAID)
         found = []
         for name in self.names():
-            series = [Series(results.label(engine), [(said_of(disk), values) for disk, values
-                                                     in results.curve(engine, f"tps {name}")],
-                             engine) for engine in results.engines
-                      if results.curve(engine, f"tps {name}")]
+            series = [Series(line.label, [(said_of(disk), values) for disk, values in line.points],
+                             line.engine) for line in show.lines(results, f"tps {name}")]
             if series:
                 found.append(Plot(name, f"{name}: transactions a second", "bars", "disk", "1/s",
                                   series, log_y=True))
         return found
 
     def tables(self, results):
-        """Returns the ratios to InnoDB on each disk, then every cell, each with its best division
-        of the memory."""
+        """Returns the ratios to InnoDB and all cells, each with its best division of the memory."""
         results = best(results, self.names(), len(self.splits()))
         if self.by_share():
             return [cells.table(results, "With less memory", self.names(), SHARE_SAID)]
         others = [engine for engine in results.engines if engine != INNODB]
-        disks = self.disks()
+        disks = self.numbers("disks")
         rows = [[Cell(f"{name}, {results.label(engine)}"),
                  *(show.cell(results.ratios(engine, f"tps {name}", INNODB, disk), "ratio")
                    for disk in disks)]
@@ -159,7 +139,6 @@ class RentedDisks(Experiment):
                 cells.table(results, "Every cell", self.names(), "reads and writes a second")]
 
     def verdicts(self, results):
-        """Returns the verdict for each disk."""
         claims, names = self.about["claims"], [f"tps {name}" for name in self.names()]
         return [judge.within(claims[str(disk)], "Cheetah by InnoDB, geometric mean",
                              results.mean_of_cells(CHEETAH, names, INNODB, only=disk), low=1)
@@ -167,13 +146,11 @@ class RentedDisks(Experiment):
 
 
 def said_of(disk: float) -> str:
-    """Describes a disk."""
     return DISKS.get(int(disk), f"{disk:,.0f} a second")
 
 
 def divided(cache_bytes: float, part: float) -> tuple:
-    """Returns the bytes of cache and of page cache. If the page cache has a part, the sum of both
-    stays the same."""
+    """Returns the bytes of cache and page cache; with a part, their sum stays the same."""
     cache = max(int(cache_bytes) >> 20, POOL_BYTES_MIN >> 20) << 20
     if part is None:
         return cache, PAGE_CACHE_BYTES
@@ -182,8 +159,7 @@ def divided(cache_bytes: float, part: float) -> tuple:
 
 
 def best(results, names: list, splits_count: int):
-    """Returns the results restricted to the division of the memory with which an engine had the
-    highest median rate, for each cell."""
+    """Returns the values of each cell's best division of the memory."""
     if splits_count == 1:
         return results
     dropped = set()

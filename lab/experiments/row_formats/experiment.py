@@ -1,5 +1,4 @@
-"""sysbench's old table in the row formats: load, size, table status, compression statistics, and
-throughput with two caches."""
+"""sysbench's old table in the row formats: load, size, statistics, throughput with two caches."""
 
 import time
 
@@ -60,28 +59,24 @@ class RowFormats(Experiment):
                 Measure("failures", "compressions that failed", "ratio", LESS),
                 Measure("random_bytes", "size of random digits", "bytes", LESS),
                 Measure("random_s", "load of random digits", "s", LESS),
-                *(Measure(f"tps_{cache}", f"transactions a second, {said}", "1/s", MORE)
-                  for cache, said in CACHES.items()),
-                *(Measure(f"p99_{cache}", f"99 of 100 transactions took at most, {said}", "ms",
-                          LESS)
+                *(Measure(f"{key}_{cache}", f"{label}, {said}", unit, better)
+                  for key, label, unit, better in (
+                      ("tps", "transactions a second", "1/s", MORE),
+                      ("p99", "99 of 100 transactions took at most", "ms", LESS))
                   for cache, said in CACHES.items())]
 
     def engines(self, chosen, scale):
-        """Returns the chosen engines and the document's formats in both engines."""
         return list(dict.fromkeys([*chosen,
                                    *(engine for pair in FORMATS.values() for engine in pair)]))
 
     def room_bytes(self, scale):
-        """Returns more bytes with FULL=1, which has more rows."""
         return super().room_bytes(scale) * (FULL_BY if scale.full else 1)
 
     def input_bytes(self, scale):
-        """Returns more bytes with FULL=1, like `room_bytes`."""
         return super().input_bytes(scale) * (FULL_BY if scale.full else 1)
 
     def run(self, trial):
-        """Measures the load time in one server, everything else on the document's table in another,
-        and random digits in a third."""
+        """Measures load time, then the document's table, then random digits, in three servers."""
         rows = trial.scale.of(ROWS * (FULL_BY if trial.scale.full else 1), 2000)
         with trial.server(LOAD_BYTES, **LAZY_LOG) as server:
             trial.step("load, one row in each INSERT")
@@ -98,14 +93,14 @@ class RowFormats(Experiment):
             yield from compression(trial, server)
             if trial.chosen:
                 yield from self.throughput(trial, server, tables)
-        if trial.chosen:
-            with trial.server(LOAD_BYTES) as server:
-                trial.step("load of random digits")
-                yield Value("random_s", load(trial, server, sysbench.Tables(max(rows // 2, 1000))))
-                yield Value("random_bytes", trial.bytes_at_rest(server, sysbench.DATABASE))
+        if not trial.chosen:
+            return
+        with trial.server(LOAD_BYTES) as server:
+            trial.step("load of random digits")
+            yield Value("random_s", load(trial, server, sysbench.Tables(max(rows // 2, 1000))))
+            yield Value("random_bytes", trial.bytes_at_rest(server, sysbench.DATABASE))
 
     def throughput(self, trial, server, tables):
-        """Measures both caches with all numbers of connections."""
         counts = (FULL_CONNECTIONS if trial.scale.full
                   else CONNECTIONS if trial.scale.factor >= 0.1 else CONNECTIONS[:2])
         warm, seconds = ((WARM_SECONDS, FULL_SECONDS if trial.scale.full else SECONDS)
@@ -116,16 +111,14 @@ class RowFormats(Experiment):
                 sysbench.warm(server, tables)
                 for count in counts:
                     trial.step(f"{count} connections, {CACHES[cache]}")
-                    found = sysbench.run(server, "oltp_read_write", tables, count, seconds, warm)
-                    trial.did("sysbench "
-                              + " ".join(sysbench.words("oltp_read_write", tables, count, seconds,
-                                                        warm))
-                              + f"   # {CACHES[cache]}: {memory >> 20} MiB")
+                    asked = ("oltp_read_write", tables, count, seconds, warm)
+                    found = sysbench.run(server, *asked)
+                    trial.did(f"sysbench {' '.join(sysbench.words(*asked))}"
+                              f"   # {CACHES[cache]}: {memory >> 20} MiB")
                     yield Value(f"tps_{cache}", found.tps, count)
                     yield Value(f"p99_{cache}", found.p99_ms, count)
 
     def plots(self, results):
-        """Returns the document's four charts."""
         sizes = show.bars(results, {"texts of sysbench 0.4": ("bytes", None),
                                     "random digits (half of the rows)": ("random_bytes", None)})
         return [Plot("load", "Time to load, one row in each INSERT", "bars", "", "seconds",
@@ -138,14 +131,11 @@ class RowFormats(Experiment):
                   for cache, said in CACHES.items() if show.lines(results, f"tps_{cache}"))]
 
     def tables(self, results):
-        """Returns tables in the document's form: load and size, table status, compression
-        statistics; then throughput."""
         return [self.load_and_size(results), self.status(results), self.statistics(results),
                 *(self.rates(results, cache) for cache in CACHES
                   if any(results.curve(engine, f"tps_{cache}") for engine in results.engines))]
 
     def load_and_size(self, results):
-        """Returns the table of W1 and W2 for every engine."""
         rows = [[Cell(f"document: {name}"), Cell(f"{seconds:,} s"),
                  Cell(f"{seconds / DOCUMENT['Compact'][0]:.2f}"), Cell(f"{size / 1e6:,.0f} MB"),
                  Cell(f"{size / DOCUMENT['Compact'][1]:.2f}"), Cell(ABSENT), Cell(ABSENT)]
@@ -165,15 +155,13 @@ class RowFormats(Experiment):
                      "in large INSERTs.")
 
     def status(self, results):
-        """Returns the table of V3: the values of SHOW TABLE STATUS, compared with the file size."""
         rows = [[Cell(f"document: {name}"), Cell(f"{data:,}"), Cell(f"{index:,}"),
                  Cell(f"{(data + index) / size:.2f}")]
                 for name, (_, size, data, index) in DOCUMENT.items()]
-        for engine in results.engines:
-            rows.append([*show.cells(results, engine, [("data_length", None, "bytes"),
-                                                       ("index_length", None, "bytes")]),
-                         show.cell(results.ratios(engine, "status_bytes", engine,
-                                                  base_measure="bytes"), "ratio")])
+        rows += [[*show.cells(results, engine, [("data_length", None, "bytes"),
+                                                ("index_length", None, "bytes")]),
+                  show.cell(results.ratios(engine, "status_bytes", engine, base_measure="bytes"),
+                            "ratio")] for engine in results.engines]
         return Table("SHOW TABLE STATUS",
                      ["format", "Data_length", "Index_length", "both by the size on disk"], rows)
 
@@ -188,8 +176,9 @@ class RowFormats(Experiment):
                 rows.append([Cell(results.label(engine)), Cell("has no such view"),
                              *[Cell(ABSENT)] * 6])
             repeats = len(results.values(engine, "compress_ops"))
-            for size, _ in [(at, found) for at, found in results.curve(engine, "compress_ops")
-                            if len(found) == repeats]:
+            for size, found in results.curve(engine, "compress_ops"):
+                if len(found) != repeats:
+                    continue
                 failed = [100 * (1 - ratio)
                           for ratio in results.ratios(engine, "compress_ops_ok", engine, size,
                                                       "compress_ops")]
@@ -202,7 +191,6 @@ class RowFormats(Experiment):
                      "neither have sizes that not every repeat had.")
 
     def rates(self, results, cache):
-        """Returns throughput by number of connections."""
         counts = sorted({count for engine in results.engines
                          for count, _ in results.curve(engine, f"tps_{cache}")})
         return show.table(results, f"Transactions a second with {CACHES[cache]}",
@@ -211,7 +199,6 @@ class RowFormats(Experiment):
                           + [(f"p99 with {counts[-1]:g}", f"p99_{cache}", counts[-1], "ms")])
 
     def figures(self, results):
-        """Returns the figures W1 to W3."""
         made = []
         for key, measure, what, position in (("W1", "load_s", "load, one row in each INSERT", 0),
                                              ("W2", "bytes", "bytes on disk", 1)):
@@ -237,48 +224,41 @@ class RowFormats(Experiment):
         return made
 
     def verdicts(self, results):
-        """Returns the verdicts on the document's observations for today's InnoDB, and on Cheetah's
-        claims."""
-        claims, of_bytes = self.about["claims"], sizes(too_small(results))
-        innodb = {cache: results.mean_of_cells("innodb-8k", [f"tps_{cache}"], UNCOMPRESSED)
-                  for cache in CACHES}
-        cheetah = {cache: results.mean_of_cells("cheetah", [f"tps_{cache}"], UNCOMPRESSED)
-                   for cache in CACHES}
-        smallest = results.by_smallest("cheetah", "bytes", [first for first, _ in FORMATS.values()])
-        return [
-            judge.within(claims["load_8k"], "load, KEY_BLOCK_SIZE=8 by COMPACT",
-                         results.ratios("innodb-8k", "load_s", BASE), 1.0, 1.15),
-            judge.within(claims["load_4k"], "load, KEY_BLOCK_SIZE=4 by 8",
-                         results.ratios("innodb-4k", "load_s", "innodb-8k"), low=1.05),
-            of_bytes(claims["bytes_dynamic"], "bytes, DYNAMIC by COMPACT",
-                     results.ratios(UNCOMPRESSED, "bytes", BASE), 0.95, 1.05),
-            of_bytes(claims["bytes_8k"], "bytes, KEY_BLOCK_SIZE=8 by COMPACT",
-                     results.ratios("innodb-8k", "bytes", BASE), 0.42, 0.62),
-            of_bytes(claims["bytes_4k"], "bytes, KEY_BLOCK_SIZE=4 by COMPACT",
-                     results.ratios("innodb-4k", "bytes", BASE), 0.2, 0.33),
-            judge.within(claims["status"],
-                         "Data_length + Index_length, KEY_BLOCK_SIZE=8 by COMPACT",
-                         results.ratios("innodb-8k", "status_bytes", BASE), 0.9, 1.1),
-            judge.within(claims["compressions"], "compressions, KEY_BLOCK_SIZE=8 by 4",
-                         results.ratios("innodb-8k", "compress_ops", "innodb-4k"), high=0.99),
-            judge.within(claims["cached"], "throughput, KEY_BLOCK_SIZE=8 by DYNAMIC",
-                         innodb["cached"], 0.7, 1.0),
-            judge.within(claims["overflow"], "throughput, KEY_BLOCK_SIZE=8 by DYNAMIC",
-                         innodb["overflow"], low=1.0),
-            judge.within(claims["cheetah_load"], "load, Cheetah by InnoDB COMPACT",
-                         results.ratios("cheetah", "load_s", BASE), high=judge.NO_LONGER),
-            of_bytes(claims["cheetah_bytes"], "bytes, Cheetah by the smallest of InnoDB", smallest,
-                     high=1.0),
-            judge.at_most(claims["cheetah_failures"], "share of compressions that failed",
-                          results.values("cheetah", "failures"), 0),
-            of_bytes(claims["cheetah_status"], "Data_length + Index_length by the files",
-                     results.ratios("cheetah", "status_bytes", "cheetah", base_measure="bytes"),
-                     0.8, 1.1),
-            judge.within(claims["cheetah_cached"], "throughput, Cheetah by InnoDB DYNAMIC",
-                         cheetah["cached"], low=1 / judge.NO_LONGER),
-            judge.within(claims["cheetah_overflow"], "throughput, Cheetah by InnoDB DYNAMIC",
-                         cheetah["overflow"], low=1.0),
-        ]
+        claims, ratios, within = self.about["claims"], results.ratios, judge.within
+        small, dense, denser = too_small(results), "innodb-8k", "innodb-4k"
+        of_bytes = (lambda claim, *_: Verdict(claim, OPEN, small)) if small else within
+        innodb, cheetah = ({cache: results.mean_of_cells(engine, [f"tps_{cache}"], UNCOMPRESSED)
+                            for cache in CACHES} for engine in (dense, "cheetah"))
+        rows = [
+            (within, "load_8k", "load, KEY_BLOCK_SIZE=8 by COMPACT",
+             ratios(dense, "load_s", BASE), 1.0, 1.15),
+            (within, "load_4k", "load, KEY_BLOCK_SIZE=4 by 8",
+             ratios(denser, "load_s", dense), 1.05),
+            (of_bytes, "bytes_dynamic", "bytes, DYNAMIC by COMPACT",
+             ratios(UNCOMPRESSED, "bytes", BASE), 0.95, 1.05),
+            (of_bytes, "bytes_8k", "bytes, KEY_BLOCK_SIZE=8 by COMPACT",
+             ratios(dense, "bytes", BASE), 0.42, 0.62),
+            (of_bytes, "bytes_4k", "bytes, KEY_BLOCK_SIZE=4 by COMPACT",
+             ratios(denser, "bytes", BASE), 0.2, 0.33),
+            (within, "status", "Data_length + Index_length, KEY_BLOCK_SIZE=8 by COMPACT",
+             ratios(dense, "status_bytes", BASE), 0.9, 1.1),
+            (within, "compressions", "compressions, KEY_BLOCK_SIZE=8 by 4",
+             ratios(dense, "compress_ops", denser), 0, 0.99),
+            (within, "cached", "throughput, KEY_BLOCK_SIZE=8 by DYNAMIC", innodb["cached"], 0.7, 1),
+            (within, "overflow", "throughput, KEY_BLOCK_SIZE=8 by DYNAMIC", innodb["overflow"], 1),
+            (within, "cheetah_load", "load, Cheetah by InnoDB COMPACT",
+             ratios("cheetah", "load_s", BASE), 0, judge.NO_LONGER),
+            (of_bytes, "cheetah_bytes", "bytes, Cheetah by the smallest of InnoDB",
+             results.by_smallest("cheetah", "bytes", [pair[0] for pair in FORMATS.values()]), 0, 1),
+            (judge.at_most, "cheetah_failures", "share of compressions that failed",
+             results.values("cheetah", "failures"), 0),
+            (of_bytes, "cheetah_status", "Data_length + Index_length by the files",
+             ratios("cheetah", "status_bytes", "cheetah", base_measure="bytes"), 0.8, 1.1),
+            (within, "cheetah_cached", "throughput, Cheetah by InnoDB DYNAMIC", cheetah["cached"],
+             1 / judge.NO_LONGER),
+            (within, "cheetah_overflow", "throughput, Cheetah by InnoDB DYNAMIC",
+             cheetah["overflow"], 1)]
+        return [decide(claims[key], *rest) for decide, key, *rest in rows]
 
 
 def too_small(results) -> str:
@@ -291,13 +271,7 @@ def too_small(results) -> str:
             f"less than {number(SMALL_BYTES, 'bytes')}; the room of files beside them counts more")
 
 
-def sizes(reason: str):
-    """Returns the judge for ratios of bytes; with a reason it decides nothing."""
-    return (lambda claim, *_, **_bounds: Verdict(claim, OPEN, reason)) if reason else judge.within
-
-
 def most(results, measure: str) -> str:
-    """Returns the number of rows, or "no" if it was not measured."""
     found = [value for engine in results.engines for value in results.values(engine, measure)]
     return f"{max(found):,.0f}" if found else "no"
 
@@ -328,7 +302,6 @@ def load(trial, server, tables) -> float:
 
 
 def table_status(trial, server):
-    """Yields the values of SHOW TABLE STATUS after ANALYZE TABLE."""
     server.sql("ANALYZE TABLE sbtest1", sysbench.DATABASE)
     trial.did("ANALYZE TABLE sbtest1; SHOW TABLE STATUS LIKE 'sbtest1';")
     data, index = server.sql("SELECT data_length, index_length FROM information_schema.tables "
@@ -339,15 +312,12 @@ def table_status(trial, server):
 
 
 def compression(trial, server):
-    """Yields the engine's counters since the server started, by page size and in total; nothing for
-    engines without such a view."""
+    """Yields the engine's counters by page size and in total, if it has such a view."""
     if trial.family not in VIEWS:
         return
-    micros = trial.family == "Cheetah"
-    times = [f"{word}_time_us / 1e6" if micros else f"{word}_time"
-             for word in ("compress", "uncompress")]
-    question = (f"SELECT page_size, compress_ops, compress_ops_ok, {times[0]}, "
-                f"uncompress_ops, {times[1]} "
+    time_of = "{}_time_us / 1e6" if trial.family == "Cheetah" else "{}_time"
+    question = ("SELECT page_size, compress_ops, compress_ops_ok, "
+                f"{time_of.format('compress')}, uncompress_ops, {time_of.format('uncompress')} "
                 f"FROM information_schema.{VIEWS[trial.family]}")
     trial.did(question + ";")
     found = [row for row in server.sql(question) if row[1] or row[4]]

@@ -12,14 +12,13 @@ QUICK_ROWS = 100_000
 QUICK_SECONDS, FULL_SECONDS = 8, 30
 WARM_SECONDS = 2
 CONNECTIONS = 16
-# transactions per second, of twenty statements each; half of the slowest engine's maximum on two
-# busy cores
+# transactions of twenty statements a second; half of the slowest engine's most on two busy cores
 RATE = 100
 POOL_BYTES = 64 << 20    # holds the table
 LOG_BYTES = 8 << 20
 LIMIT_MS = 100
 ROW_ROOM_BYTES = 1400    # per row with its key, in two engines at once, without logs
-NOTHING_ENDED_MS = 1000
+NOTHING_ENDED_MS = 1000   # of a second in which no transaction ended although some were due
 WORKLOAD = "oltp_read_write"
 WORKLOADS = ["oltp_read_write", "oltp_write_only", "oltp_update_index", "oltp_point_select"]
 CELL_POOL_BYTES, CELL_LOG_BYTES, CELL_WARM_SECONDS = 1 << 30, 1 << 30, 2
@@ -39,8 +38,6 @@ WANTED = {"tps": {"low": 1.0}, "p99": {"high": 1.15}, "cpu": {"high": 1.05}}
 
 
 class Transactions(Experiment):
-    """See experiment.toml."""
-
     together = True
     compared = cells.COMPARED
     options = {"parts": "rate", "rows": 1_000_000, "seconds": 8, "workloads": "all",
@@ -48,7 +45,6 @@ class Transactions(Experiment):
     measures = [*cells.measures(WORKLOADS), *RATE_MEASURES]
 
     def seconds(self, factor, chosen):
-        """Returns the time for the cells, if they are measured."""
         if "cells" not in self.option["parts"]:
             return super().seconds(factor, chosen)
         option = self.option
@@ -57,12 +53,10 @@ class Transactions(Experiment):
             len(option["connections"].split(",")), option["seconds"], CELL_WARM_SECONDS)
 
     def room_bytes(self, scale):
-        """Adds the bytes of the cells' tables, if they are measured."""
         return super().room_bytes(scale) + ("cells" in self.option["parts"]) * (
             self.option["rows"] * ROW_ROOM_BYTES)
 
     def run(self, trial):
-        """Runs the requested parts, each in its own server."""
         if "cells" in self.option["parts"]:
             yield from self.cells(trial)
         if "rate" in self.option["parts"]:
@@ -86,7 +80,6 @@ class Transactions(Experiment):
                                              option["seconds"], CELL_WARM_SECONDS)
 
     def at_a_rate(self, trial):
-        """Loads, then runs sysbench once at the fixed rate."""
         tables = sysbench.Tables(trial.scale.of(QUICK_ROWS, 1000))
         seconds = max(2, round(trial.scale.factor
                                * (FULL_SECONDS if trial.scale.full else QUICK_SECONDS)))
@@ -100,15 +93,13 @@ class Transactions(Experiment):
             sysbench.warm(server, tables)
             trial.did(sysbench.create_table(1, trial.engine.clause()))
             trial.step(f"{RATE} transactions a second")
-            trial.did("sysbench " + " ".join(sysbench.words(
-                WORKLOAD, tables, CONNECTIONS, seconds, WARM_SECONDS, RATE, each_second=True)))
+            asked = (WORKLOAD, tables, CONNECTIONS, seconds, WARM_SECONDS, RATE, True)
+            trial.did("sysbench " + " ".join(sysbench.words(*asked)))
             with trial.held(server, sysbench.DATABASE, f"{RATE} transactions a second"):
-                found = sysbench.run(server, WORKLOAD, tables, CONNECTIONS, seconds, WARM_SECONDS,
-                                     RATE, each_second=True)
+                found = sysbench.run(server, *asked)
         yield from values(found)
 
     def plots(self, results) -> list:
-        """Returns lines of cells and seconds, and bars of the whole run."""
         whole = {"whole time": ("p99 all", None), "middle second": ("middle", None),
                  "worst second": ("worst", None), "slowest\ntransaction": ("slowest", None)}
         title = f"99th percentile of each second, {RATE} transactions a second"
@@ -119,7 +110,6 @@ class Transactions(Experiment):
                      log_y=True)]
 
     def tables(self, results) -> list:
-        """Returns tables of all values that are not curves."""
         single = [measure for measure in RATE_MEASURES if measure.key not in ("p99", "tps")]
         found = [cells.table(results, "Transactions", WORKLOADS, "connections"),
                  show.table(results, f"Response time at {RATE} transactions a second",
@@ -127,34 +117,28 @@ class Transactions(Experiment):
         return [table for table in found if table.rows]
 
     def verdicts(self, results) -> list:
-        """Returns the verdicts on the claims of experiment.toml."""
-        claims, innodb, cheetah = self.about["claims"], INNODB, CHEETAH
-        slow, uneven = f"seconds above {LIMIT_MS} ms", "worst second by the middle one"
+        claims, engines = self.about["claims"], {"innodb": INNODB, "cheetah": CHEETAH}
         by_innodb = "Cheetah by InnoDB, geometric mean over all cells"
         return [*(judge.within(claims[f"cells_{field}"], by_innodb,
-                               results.mean_of_cells(cheetah, [f"{field} {workload}"
-                                                               for workload in WORKLOADS], innodb),
+                               results.mean_of_cells(CHEETAH, [f"{field} {workload}"
+                                                               for workload in WORKLOADS], INNODB),
                                **wanted)
                   for field, wanted in WANTED.items()),
-                judge.at_most(claims["innodb_slow"], slow,
-                              results.values(innodb, "slow seconds"), 0),
-                judge.at_most(claims["cheetah_slow"], slow,
-                              results.values(cheetah, "slow seconds"), 0),
-                judge.within(claims["innodb_even"], uneven,
-                             results.ratios(innodb, "worst", innodb, base_measure="middle"),
-                             high=5),
-                judge.within(claims["cheetah_even"], uneven,
-                             results.ratios(cheetah, "worst", cheetah, base_measure="middle"),
-                             high=5),
+                *(judge.at_most(claims[f"{name}_slow"], f"seconds above {LIMIT_MS} ms",
+                                results.values(engine, "slow seconds"), 0)
+                  for name, engine in engines.items()),
+                *(judge.within(claims[f"{name}_even"], "worst second by the middle one",
+                               results.ratios(engine, "worst", engine, base_measure="middle"),
+                               high=5) for name, engine in engines.items()),
                 judge.within(claims["worst"], "Cheetah's worst second by InnoDB's",
-                             results.ratios(cheetah, "worst", innodb), high=judge.NO_LONGER)]
+                             results.ratios(CHEETAH, "worst", INNODB), high=judge.NO_LONGER)]
 
 
 def values(found: sysbench.Result):
-    """Yields the values of a run at a fixed rate."""
     if not found.seconds:
         return
-    times = [answer_ms(second) for second in found.seconds]
+    times = [second.p99_ms if second.tps or not second.queue else NOTHING_ENDED_MS
+             for second in found.seconds]
     first = found.seconds[0].second
     for second, time_ms in zip(found.seconds, times):
         yield Value("p99", time_ms, second.second - first + 1)
@@ -165,9 +149,3 @@ def values(found: sysbench.Result):
     yield Value("slowest", found.max_ms)
     yield Value("slow seconds", sum(time_ms > LIMIT_MS for time_ms in times))
     yield Value("served", found.tps / RATE)
-
-
-def answer_ms(second: sysbench.Second) -> float:
-    """Returns the 99th percentile of a second, or a full second if no transaction ended although
-    some were due."""
-    return second.p99_ms if second.tps or not second.queue else NOTHING_ENDED_MS

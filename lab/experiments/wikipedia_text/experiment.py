@@ -28,7 +28,6 @@ SAID = {DURABLE: "with doublewrite, log synced at commit", SETTINGS: "with the d
 
 
 def table_name(engine: str) -> str:
-    """Returns the document's name for the table of this engine."""
     size = engine.rpartition("-")[2]
     return (f"text_{size.upper()}_compressed" if size in ("16k", "8k", "4k")
             else "text_16K_uncompressed")
@@ -48,17 +47,14 @@ class WikipediaText(Experiment):
                   for variant, said in SAID.items())]
 
     def engines(self, chosen, scale):
-        """Returns the chosen engines and the document's four tables in both engines."""
         return list(dict.fromkeys([*chosen, BASE, "cheetah",
                                    *(engine for pair in SIZES.values() for engine in pair)]))
 
     def skip(self):
-        """Returns the reason to skip the experiment if there are no texts."""
         return texts.missing()
 
     def run(self, trial):
-        """Measures one table with the document's settings, and for a chosen engine also without
-        them, each in its own server."""
+        """Measures a table with the document's settings; chosen engines also without them."""
         trial.folder.mkdir(parents=True, exist_ok=True)
         place = trial.folder / "text.sql"
         yield Value("source_bytes", texts.write_dump(place, trial.scale.of(TEXT_BYTES, 20_000)))
@@ -82,8 +78,7 @@ class WikipediaText(Experiment):
                     yield Value("bytes", trial.bytes_at_rest(server, COPY))
 
     def copy(self, trial, server, variant):
-        """Runs one INSERT .. SELECT on a restarted server, from a source that is in memory and has
-        no unwritten pages."""
+        """Runs INSERT .. SELECT on a restarted server, from a source in memory, all clean."""
         trial.step(f"INSERT .. SELECT {SAID[variant]}")
         server.sql(f"SELECT SUM(LENGTH(old_text)) FROM {SOURCE}.text")
         name = table_name(trial.engine.key)
@@ -103,7 +98,6 @@ class WikipediaText(Experiment):
         trial.did(insert + ";")
 
     def plots(self, results):
-        """Returns plots of the sizes, and of the times of both variants."""
         return [Plot("sizes", "Size of the table", "bars", "", "bytes",
                      show.bars(results, {"all texts": ("bytes", None)}), caption=origin(results)),
                 Plot("times", "Time to insert the texts", "bars", "settings", "seconds",
@@ -113,8 +107,6 @@ class WikipediaText(Experiment):
                              "compacts later is not in it.")]
 
     def tables(self, results):
-        """Returns a table of every engine; then the document's four tables, with its values and
-        ours."""
         shown = [measure for measure in self.measures
                  if measure.key not in ("source_bytes", "source_table_bytes", "articles")]
         every = show.table(results, "Every engine", show.columns(shown), origin(results))
@@ -127,7 +119,6 @@ class WikipediaText(Experiment):
         return [every, self.as_documented(results)]
 
     def as_documented(self, results):
-        """Returns the ratios of the four tables to the uncompressed one."""
         head = ["table", "document: hours", "ratio", "GB", "ratio",
                 *(f"{name}: {what}" for name in ("InnoDB", "Cheetah") for what in ("time", "size"))]
         rows = []
@@ -147,7 +138,6 @@ class WikipediaText(Experiment):
                      "default it compresses all tables.")
 
     def figures(self, results):
-        """Returns the figures W9 and W10."""
         copied = [results.ratios(engine, "source_table_bytes", engine, base_measure="bytes")
                   for engine in (BASE, "cheetah")]
         made = [Figure("W10 source",
@@ -167,39 +157,29 @@ class WikipediaText(Experiment):
         return made
 
     def verdicts(self, results):
-        """Returns the verdicts on the document's claims and doubts for today's InnoDB, and on
-        Cheetah's claims."""
-        claims, size = self.about["claims"], "bytes, KEY_BLOCK_SIZE={} by DYNAMIC".format
-        settings = results.ratios("innodb-8k", "settings_s", BASE)
+        size, ratios = "bytes, KEY_BLOCK_SIZE={} by DYNAMIC".format, results.ratios
         changed = quotients(results, ("innodb-8k", "settings_s"), (BASE, "settings_s"),
                             ("innodb-8k", "durable_s"), (BASE, "durable_s"))
         written = quotients(results, (BASE, "settings_insert_s"), (BASE, "settings_s"),
                             ("innodb-8k", "settings_insert_s"), ("innodb-8k", "settings_s"))
         by_least = results.by_smallest("cheetah", "bytes", [first for first, _ in SIZES.values()])
-        return [
-            judge.within(claims["bytes_8k"], size(8), results.ratios("innodb-8k", "bytes", BASE),
-                         high=0.5),
-            judge.within(claims["bytes_4k"], size(4), results.ratios("innodb-4k", "bytes", BASE),
-                         high=0.5),
-            judge.within(claims["bytes_16k"], size(16),
-                         results.ratios("innodb-16k", "bytes", BASE), high=0.8),
-            judge.within(claims["time"], "KEY_BLOCK_SIZE=8 by DYNAMIC", settings,
-                         high=judge.NO_LONGER),
-            judge.within(claims["settings"], "that ratio with the settings, by that without",
-                         changed, 1 / judge.NO_LONGER, judge.NO_LONGER),
-            judge.within(claims["dirty"],
-                         "share of the time until the statement ends, DYNAMIC by "
-                         "KEY_BLOCK_SIZE=8", written, high=1.0),
-            judge.within(claims["cheetah_time"], "Cheetah by InnoDB DYNAMIC",
-                         results.ratios("cheetah", "settings_s", BASE), high=judge.NO_LONGER),
-            judge.within(claims["cheetah_bytes"], "bytes, Cheetah by the smallest of InnoDB",
-                         by_least, high=1.0),
-        ]
+        return judge.each(self.about["claims"], [
+            ("bytes_8k", size(8), ratios("innodb-8k", "bytes", BASE), 0, 0.5),
+            ("bytes_4k", size(4), ratios("innodb-4k", "bytes", BASE), 0, 0.5),
+            ("bytes_16k", size(16), ratios("innodb-16k", "bytes", BASE), 0, 0.8),
+            ("time", "KEY_BLOCK_SIZE=8 by DYNAMIC", ratios("innodb-8k", "settings_s", BASE), 0,
+             judge.NO_LONGER),
+            ("settings", "that ratio with the settings, by that without", changed,
+             1 / judge.NO_LONGER, judge.NO_LONGER),
+            ("dirty", "share of the time until the statement ends, DYNAMIC by KEY_BLOCK_SIZE=8",
+             written, 0, 1.0),
+            ("cheetah_time", "Cheetah by InnoDB DYNAMIC", ratios("cheetah", "settings_s", BASE), 0,
+             judge.NO_LONGER),
+            ("cheetah_bytes", "bytes, Cheetah by the smallest of InnoDB", by_least, 0, 1.0)])
 
 
 def pools(trial) -> dict:
-    """Returns options that divide the memory: the source is in InnoDB, so another engine gets one
-    half, and InnoDB the other."""
+    """Returns options that divide the memory between the source's InnoDB and another engine."""
     if trial.family == "InnoDB":
         return {}
     half, whole = (trial.engine.server_options(MEMORY_BYTES // 2),
@@ -210,14 +190,12 @@ def pools(trial) -> dict:
 
 
 def quotients(results, *places) -> list:
-    """Returns (a / b) / (c / d) of four (engine, measure), for each repeat."""
     return [a / b / (c / d)
             for a, b, c, d in results.together(*((engine, measure, None)
                                                  for engine, measure in places))]
 
 
 def origin(results) -> str:
-    """Returns the origin of the run's texts."""
     articles = max((value for engine in results.engines
                     for value in results.values(engine, "articles")), default=0)
     return (f"Texts: {articles:,.0f} articles of the English Wikipedia." if articles

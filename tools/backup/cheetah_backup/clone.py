@@ -15,10 +15,10 @@ import time
 from pathlib import Path
 
 from cheetah_client.connection import text
-from cheetah_client.say import Failure, Progress, line, size
+from cheetah_client.say import Failure, line, size
 
 from . import copying, snapshot
-from .make import emptied_after_failure, make_empty, pinned
+from .make import emptied_after_failure, pinned
 from .rest import put_into_place
 from .server import Server
 
@@ -27,11 +27,9 @@ STATEMENTS = "cheetah-clone.sql"   # in the data folder: statements that start r
 
 
 def clone(options) -> None:
-    """Runs the command `clone`."""
     started, made = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
     data = Path(options.data_dir).resolve()
-    was_there = make_empty(data)
-    with emptied_after_failure(data, was_there):
+    with emptied_after_failure(data) as was_there:
         work = data / WORK
         work.mkdir(mode=copying.FOLDER_MODE)
         with Server(options) as server:
@@ -69,18 +67,17 @@ def write_durably(path: Path, words: str) -> None:
 
 def check(server: Server) -> None:
     """Raises Failure if the server cannot have replicas."""
-    if not server.writes_binlog():
+    if server.connection.value("SELECT @@log_bin") != "1":
         raise Failure("the server writes no binary log (log_bin is OFF), so no replica could go on "
                       "from a clone: start it with log_bin, or take a backup with `full`")
-    if server.keeps_changes_from_its_log():
+    if server.connection.value("SELECT @@gtid_slave_pos <> '' AND NOT @@log_slave_updates") == "1":
         raise Failure("the server is a replica and does not log what it executes "
                       "(log_slave_updates is OFF), so a replica of it would miss that: "
                       "start it with log_slave_updates, or clone its primary")
 
 
 class Data:
-    """The data folder to which the files of a snapshot are moved. Only the clone uses the
-    snapshot."""
+    """The data folder to which a snapshot's files are moved. Only the clone uses the snapshot."""
 
     def __init__(self, folder: Path, owner, copies: bool):
         self.folder, self.owner, self.copies = folder, owner, copies
@@ -119,19 +116,16 @@ def move(source: Path, target: Path) -> bool:
 
 
 def take_engine(options, folder: Path, manifest, data: Data) -> None:
-    """Moves the engine's files to the data folder, the manifest first. CONTROL is kept in
-    `WORK`."""
+    """Moves the engine's files to the data folder, manifest first. `WORK` keeps CONTROL."""
     total = snapshot.size_of(folder, manifest)
-    progress = Progress("Cheetah's files", total)
-    pace = copying.Pace(options.rate, progress)
+    pace = copying.Pace(options.rate, "Cheetah's files", total)
     for path in snapshot.taking(folder, manifest):
         place = WORK if path == snapshot.CONTROL else "#cheetah"
         data.take(folder / path, data.folder / place / path, pace)
-    progress.end(f"{size(total)}, of which {size(data.shared_bytes)} are the server's, too")
+    pace.progress.end(f"{size(total)}, of which {size(data.shared_bytes)} are the server's, too")
 
 
 def how_to_go_on(address: list, gtid: str) -> str:
-    """Returns the statements that make a server on the clone a replica."""
     host, port = address
     at = f"MASTER_PORT = {port}, " if port != "0" else ""   # 0: networking is disabled now
     return (f"SET GLOBAL gtid_slave_pos = {quoted(gtid)};\n"

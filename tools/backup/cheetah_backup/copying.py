@@ -9,6 +9,8 @@ import tarfile
 import time
 from pathlib import Path
 
+from cheetah_client.say import Progress
+
 from . import record
 
 CHUNK_BYTES = 1 << 20
@@ -27,14 +29,13 @@ WRITE_AND_WAIT = 7     # flags of sync_file_range(2): wait before, write, wait a
 
 
 class Pace:
-    """Limits a copy to `rate` bytes a second (None: no limit) and shows its progress."""
+    """Limits a copy to `rate` bytes a second (None: no limit). Shows its progress with a label."""
 
-    def __init__(self, rate, progress=None):
-        self.rate, self.progress = rate, progress
+    def __init__(self, rate, label: str = "", total: int = 0):
+        self.rate, self.progress = rate, Progress(label, total) if label else None
         self.done, self.due = 0, time.monotonic()
 
     def skipped(self, count: int) -> None:
-        """Counts bytes that were not read."""
         self.done += count
         if self.progress:
             self.progress.show(min(self.done / max(self.progress.total, 1), 1.0))
@@ -56,19 +57,16 @@ class Reader(io.RawIOBase):
         self._file, self._pace, self.hash = open(source, "rb", buffering=0), pace, record.hasher()
 
     def readinto(self, buffer) -> int:
-        """Reads into the buffer."""
         count = self._file.readinto(buffer)
         self.hash.update(memoryview(buffer)[:count])
         self._pace.moved(count)
         return count
 
     def readable(self) -> bool:
-        """Returns True."""
         return True
 
     def close(self) -> None:
-        """Closes the file and drops its pages from the page cache, because they are not read again
-        soon."""
+        """Closes the file and drops its pages from the page cache; they are not read again soon."""
         if not self.closed:
             os.posix_fadvise(self._file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             self._file.close()
@@ -76,7 +74,6 @@ class Reader(io.RawIOBase):
 
 
 def digest_of(source: Path, pace: Pace) -> str:
-    """Returns the digest of a file."""
     buffer = bytearray(CHUNK_BYTES)
     with Reader(source, pace) as reader:
         while reader.readinto(buffer):
@@ -85,7 +82,6 @@ def digest_of(source: Path, pace: Pace) -> str:
 
 
 def copy(source: Path, target: Path, pace: Pace) -> str:
-    """Copies a file to a new file, syncs that file, and returns the digest."""
     buffer, unsynced = bytearray(CHUNK_BYTES), 0
     with Reader(source, pace) as reader, open(target, "xb", buffering=0, opener=opener) as writer:
         while count := reader.readinto(buffer):
@@ -101,8 +97,7 @@ def copy(source: Path, target: Path, pace: Pace) -> str:
 
 
 def clone(source: Path, target: Path) -> bool:
-    """Creates a file that shares the blocks of another file until one of them is written to.
-    Returns False if the file system cannot do so."""
+    """Creates a file with shared blocks. Returns False if the file system cannot share them."""
     with open(source, "rb") as reader, open(target, "xb", opener=opener) as writer:
         try:
             fcntl.ioctl(writer.fileno(), FICLONE, reader.fileno())
@@ -124,9 +119,8 @@ def sync_file(place: Path) -> None:
 
 
 def write_out(file) -> None:
-    """Writes a file to the disk in small steps, so that few dirty bytes are pending at any time.
-    Disk errors are raised here, because the next sync does not report them again. If the system
-    cannot write in steps, the next sync writes everything."""
+    """Writes a file to the disk in small steps, so that few dirty bytes are pending. Raises disk
+    errors, which the next sync does not report again. Without steps, the next sync writes all."""
     write_range = ctypes.CDLL(None, use_errno=True).sync_file_range
     for first in range(0, os.fstat(file.fileno()).st_size, UNSYNCED_BYTES_MAX):
         if write_range(file.fileno(), ctypes.c_int64(first), ctypes.c_int64(UNSYNCED_BYTES_MAX),
@@ -138,7 +132,6 @@ def write_out(file) -> None:
 
 
 def opener(path, flags) -> int:
-    """Opens a new file with the mode of backup files."""
     return os.open(path, flags, FILE_MODE)
 
 
@@ -152,21 +145,12 @@ def sync_folder(folder: Path) -> None:
 
 
 def sync_tree(folder: Path) -> None:
-    """Makes the names in a folder and its subfolders durable."""
     for place, _, _ in os.walk(folder):
         sync_folder(Path(place))
 
 
-def sync_files(top: Path) -> None:
-    """Syncs the content of a file, or of all files in a folder and its subfolders."""
-    for place in [top, *top.rglob("*")]:
-        if place.is_file():
-            sync_file(place)
-
-
 def give_to(owner, folder: Path) -> bool:
-    """Changes the owner of a folder and everything in it. Returns False if the process is not
-    root."""
+    """Changes the owner of a folder and all in it. Returns False if the process is not root."""
     if os.geteuid() != 0:
         return False
     for place, folders, names in os.walk(folder):
@@ -176,21 +160,17 @@ def give_to(owner, folder: Path) -> bool:
 
 
 class Folder:
-    """A backup that is written as a folder."""
-
     def __init__(self, root: Path):
         self.root = root
 
     def take(self, path: str, source: Path, pace: Pace) -> str:
-        """Copies a file to `path` and returns its digest."""
         target = self.root / path
         target.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         return copy(source, target, pace)
 
     def link(self, path: str, other: Path) -> bool:
-        """Creates a hard link to a file of another backup. Returns False if the file system cannot
-        do so. Syncs the file first, because the other backup may have been copied there without a
-        sync."""
+        """Creates a hard link to a file of another backup, synced first, as it may have been copied
+        there without a sync. Returns False if the file system cannot do so."""
         sync_file(other)
         target = self.root / path
         target.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
@@ -214,13 +194,10 @@ class Folder:
 
 
 class Stream:
-    """A backup that is written as a tar archive."""
-
     def __init__(self, file):
         self._tar = tarfile.open(fileobj=file, mode="w|", format=tarfile.PAX_FORMAT)
 
     def take(self, path: str, source: Path, pace: Pace) -> str:
-        """Adds a file to the archive as `path` and returns its digest."""
         with Reader(source, pace) as reader:
             self._add(path, source.stat().st_size, io.BufferedReader(reader, CHUNK_BYTES))
             return reader.hash.hexdigest()

@@ -7,8 +7,7 @@ Here the output goes through a pipe in packet mode, which at this point has room
 message. The previous message is read with a short delay, so mariadb-backup waits in its write and
 the thread has time to end.
 
-If the wording of a message changes, only this saving of time is lost. Source: pipe(7), packet mode
-and capacity.
+If a message's words change, only this saving of time is lost. Source: pipe(7), mode and capacity.
 """
 
 import contextlib
@@ -19,15 +18,13 @@ import subprocess
 import time
 
 MESSAGE_BYTES_MAX = 1 << 16
-# The message after commits are blocked, and the second-to-last message before the program wakes the
-# thread.
+# The message after commits are blocked, and the last but one before the program wakes the thread.
 BLOCKED, NEAR = b"Acquired locks for BACKUP STAGE BLOCK_COMMIT", b"Flushed Logs"
 HELD_SECONDS = 0.02
 
 
 def run(command: list, environment: dict) -> tuple:
-    """Runs the program to its end. Returns its status and its output on both streams. Raises
-    `OSError` if the program cannot be started."""
+    """Runs the program to its end; returns its status and its output on both streams."""
     read_end, write_end = os.pipe2(os.O_DIRECT | os.O_CLOEXEC)
     with open(read_end, "rb", buffering=0) as heard:
         try:
@@ -45,7 +42,6 @@ def run(command: list, environment: dict) -> tuple:
 
 
 def messages(heard):
-    """Yields the program's messages one by one."""
     usual_bytes = fcntl.fcntl(heard, fcntl.F_GETPIPE_SZ)
     is_blocked = False
     while message := heard.read(MESSAGE_BYTES_MAX):
@@ -61,7 +57,6 @@ def messages(heard):
 
 
 def set_capacity(pipe, capacity_bytes: int) -> None:
-    """Sets the pipe's capacity. The capacity is unchanged if the unread messages do not fit in
-    it."""
+    """Sets the pipe's capacity, unless the unread messages do not fit in it."""
     with contextlib.suppress(OSError):
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, capacity_bytes)

@@ -2,21 +2,20 @@
 
 mariadb-backup blocks commits, notes the position of the binary log, and releases commits. At that
 moment the engine pins its state. After mariadb-backup ends, the server writes this state as a
-snapshot of links, which takes almost no time and space. The snapshot is then copied while the
-server works.
+snapshot of links, with almost no time and space, which is then copied while the server works.
 """
 
 import contextlib
 import datetime
 import os
+import secrets
 import shutil
 from pathlib import Path
 
-from cheetah_client.say import Failure, Progress, line, size
+from cheetah_client.say import Failure, line, size
 
 from . import copying, record, replication, snapshot, stages
 from .record import CHEETAH, SERVER, File, Record
-from .rest import prepare
 from .server import MisreadLog, Server, mariadb_backup
 
 # While mariadb-backup blocks commits, it waits for its thread that copies InnoDB's log. The thread
@@ -26,37 +25,30 @@ POSITIONS = ("xtrabackup_binlog_info", "mariadb_backup_binlog_info")
 
 
 def full(options) -> None:
-    """Runs the command `full`."""
     to_folder(options, "full", None)
 
 
 def incremental(options) -> None:
-    """Runs the command `incremental`."""
     base = Path(options.base).resolve()
     to_folder(options, "incremental", Base(base, record.read(base)))
 
 
 def stream(options) -> None:
-    """Runs the command `stream`."""
     work = Path(options.work).resolve()
     check_empty(work)
-    with Server(options) as server:
-        was_there = make_empty(work)
-        with emptied_after_failure(work, was_there):
-            with os.fdopen(options.output, "wb") as file:
-                Making(options, work, copying.Stream(file)).run(server, "full", None)
+    with (Server(options) as server, emptied_after_failure(work),
+          os.fdopen(options.output, "wb") as file):
+        Making(options, work, copying.Stream(file)).run(server, "full", None)
     shutil.rmtree(work)
 
 
 def to_folder(options, kind: str, base) -> None:
-    """Makes a backup in a new or empty folder. After a failure the folder is left empty or is
-    removed."""
+    """Makes a backup in a new or empty folder, which a failure leaves empty or removes."""
     target = Path(options.target).resolve()
     check_empty(target)
-    with Server(options) as server:   # takes the lock, so no other cheetah-backup runs
-        was_there = make_empty(target)
-        with emptied_after_failure(target, was_there):
-            Making(options, target, copying.Folder(target)).run(server, kind, base)
+    # The server's lock comes first, so no other cheetah-backup runs.
+    with Server(options) as server, emptied_after_failure(target):
+        Making(options, target, copying.Folder(target)).run(server, kind, base)
 
 
 def make_empty(folder: Path) -> bool:
@@ -70,7 +62,6 @@ def make_empty(folder: Path) -> bool:
 
 
 def check_empty(folder: Path) -> None:
-    """Raises Failure unless the folder is empty or can be created."""
     if folder.is_dir():
         if any(folder.iterdir()):
             raise Failure(f"{folder} is not empty: name a folder that is new or empty")
@@ -81,10 +72,11 @@ def check_empty(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def emptied_after_failure(folder: Path, was_there: bool):
-    """Restores the folder's original state if the block fails."""
+def emptied_after_failure(folder: Path):
+    """Makes the folder (see `make_empty`), and restores its state if the block fails."""
+    was_there = make_empty(folder)
     try:
-        yield
+        yield was_there
     except BaseException:
         # Report the first failure, not errors of the cleanup.
         for place in [*folder.iterdir()] if folder.is_dir() else []:
@@ -107,9 +99,8 @@ class Base:
         self.files = {file.path: file for file in found.files}
 
     def same(self, path: str, source: Path, pace) -> str:
-        """Returns the digest of the previous backup's file at that path if it has the same content
-        as `source`, or "". The content is read only if the inode or the modification time
-        differs."""
+        """Returns the digest of the previous backup's file at that path if it has the same content,
+        or "". The content is read only if the inode or the modification time differs."""
         there, found = source.stat(), self.files.get(path)
         place = self.folder / path
         if not found or found.bytes != there.st_size or not is_of_length(place, found.bytes):
@@ -121,11 +112,7 @@ class Base:
 
 
 def is_of_length(place: Path, count: int) -> bool:
-    """Returns whether the file exists with that length."""
-    try:
-        return place.stat().st_size == count
-    except FileNotFoundError:
-        return False
+    return place.exists() and place.stat().st_size == count
 
 
 class Making:
@@ -150,15 +137,13 @@ class Making:
         tell_position(made)
 
     def take_engine(self, folder: Path, manifest, base) -> None:
-        """Adds the files of the snapshot, deleting each one from the snapshot after it is
-        copied."""
+        """Adds the files of the snapshot, deleting each one from it once it is copied."""
         total = snapshot.size_of(folder, manifest)
-        progress = Progress("Cheetah's files", total)
-        pace = copying.Pace(self.options.rate, progress)
+        pace = copying.Pace(self.options.rate, "Cheetah's files", total)
         for path in snapshot.taking(folder, manifest):
             links_to = base if snapshot.is_final(path) else None
             self.add(f"{CHEETAH}/{path}", folder / path, links_to, pace)
-        progress.end(size(total))
+        pace.progress.end(size(total))
 
     def add(self, path: str, source: Path, base, pace) -> None:
         """Adds one file, as a link to the previous backup if it has the same file."""
@@ -171,12 +156,10 @@ class Making:
         self.files.append(File(path, there.st_size, digest, there.st_ino, there.st_mtime_ns))
 
     def take_rest(self, rest: Path) -> None:
-        """Adds mariadb-backup's files. If the target is a folder, the files are already in place
-        but not durable."""
+        """Adds mariadb-backup's files; in a folder they are in place, but not durable."""
         places = sorted(place for place in rest.rglob("*") if place.is_file())
         total = sum(place.stat().st_size for place in places)
-        progress = Progress("the other engines' files", total)
-        pace = copying.Pace(self.options.rate, progress)
+        pace = copying.Pace(self.options.rate, "the other engines' files", total)
         is_there = isinstance(self.target, copying.Folder)
         for place in places:
             path = f"{SERVER}/{place.relative_to(rest)}"
@@ -186,18 +169,15 @@ class Making:
             else:
                 digest = self.target.take(path, place, pace)
             self.files.append(File(path, place.stat().st_size, digest))
-        progress.end(size(total))
+        pace.progress.end(size(total))
 
 
 @contextlib.contextmanager
 def pinned(options, server: Server, rest: Path):
     """Runs mariadb-backup into `rest` and prepares the result. Yields the engine's snapshot of the
-    same moment: its folder, its manifest, and the position of the binary log. The snapshot is
-    deleted at the end.
-
-    mariadb-backup may misread InnoDB's log while the server writes to it, and more often with a
-    short interval. In this case, a second attempt checks the log only once a second.
-    """
+    same moment (folder, manifest, position of the binary log), and deletes it at the end.
+    mariadb-backup may misread InnoDB's log while the server writes to it, more often with a short
+    interval. Then a second attempt checks the log only once a second."""
     with contextlib.ExitStack() as stack:
         try:
             found = stack.enter_context(attempt(options, server, rest, LOG_COPY_INTERVAL))
@@ -216,14 +196,16 @@ def attempt(options, server: Server, rest: Path, *words):
     with replication.paused(server), server.announced():
         mariadb_backup(options, "the other engines", "--backup", f"--target-dir={rest}", *words,
                        *options.more)
-    folder = server.place_of_snapshot()
+    # a new name among the server's files that only this program uses
+    name = f"{snapshot.PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
+    folder = server.engine_folder / "snapshots" / name
     try:
         server.write_snapshot(folder)
         stages.check_alone(server, count_before)
         manifest = snapshot.read(folder)
         check_withdrawn(manifest)
         position = check_position(manifest, rest, begun)
-        prepare(options, rest)
+        mariadb_backup(options, "made ready to start from", "--prepare", f"--target-dir={rest}")
         yield folder, manifest, position
     finally:
         snapshot.remove(folder)
@@ -240,8 +222,7 @@ def check_withdrawn(manifest) -> None:
 
 
 def check_position(manifest, rest: Path, begun: str) -> list:
-    """Returns the file, position and GTID of the binary log ("" without a binary log). Raises
-    Failure if the snapshot does not belong to this run."""
+    """Returns file, position and GTID of the binary log. Raises Failure for another snapshot."""
     notes = manifest.notes
     if notes.get("by") != "backup" or notes.get("pinned", "") < begun:
         raise Failure("the state that was pinned for this backup is gone: it was older than "
@@ -260,9 +241,8 @@ def check_position(manifest, rest: Path, begun: str) -> list:
 
 
 def later_gtids(*positions: str) -> str:
-    """Returns the latest GTID of each domain. mariadb-backup notes what the server applied as a
-    replica or wrote itself. Transactions executed from another server's binary log are only in the
-    binary log."""
+    """Returns the latest GTID of each domain. mariadb-backup notes what the server wrote or applied
+    as a replica; what it executed from another's binary log is only in the binary log."""
     gtids = (one.strip() for position in positions for one in position.split(",") if one.strip())
     latest = {}
     for gtid in gtids:
@@ -272,7 +252,6 @@ def later_gtids(*positions: str) -> str:
 
 
 def tell_position(made: Record) -> None:
-    """Prints the backup's position in the binary log."""
     if not (made.position and made.position[0]):
         line("no position: the server has no binary log (log_bin)")
     else:

@@ -43,7 +43,6 @@ COMMANDS = {"full": make.full, "incremental": make.incremental, "stream": make.s
 
 
 def parser() -> argparse.ArgumentParser:
-    """Returns the parser of the command line."""
     found = argparse.ArgumentParser("cheetah-backup", description=ABOUT, epilog=EXAMPLES,
                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = found.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -89,8 +88,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(options) -> None:
-    """Runs the command. For a stream, standard output carries the archive, so messages go to
-    standard error."""
+    """Runs the command. A stream is on standard output, so messages go to standard error."""
     if getattr(options, "password", False):
         options.secret = getpass.getpass()
     if options.command == "stream":
@@ -110,7 +108,6 @@ def stop_once(*_) -> None:
 
 
 def main() -> int:
-    """Runs the command line and returns the exit status."""
     options = parser().parse_args()
     for number in STOPPING:
         if signal.getsignal(number) != signal.SIG_IGN:   # nohup ignores SIGHUP
@@ -131,6 +128,5 @@ def main() -> int:
 
 
 def say_error(words: str) -> int:
-    """Prints the reason for the failure and returns the exit status."""
     print(f"error: {words}", file=sys.stderr, flush=True)
     return 1

@@ -1,8 +1,7 @@
 """The record of a backup: the file BACKUP in its folder, which is written last.
 
-A folder without a record is not a backup. The record lists all other files with their lengths and
-digests, and contains a digest of itself. Verification therefore finds missing, truncated and
-changed files.
+A folder without a record is not a backup. The record has the lengths and digests of all files, and
+a digest of itself. Verification therefore finds missing, truncated and changed files.
 """
 
 import hashlib
@@ -20,9 +19,8 @@ SERVER, CHEETAH = "server", "cheetah"
 
 @dataclass
 class File:
-    """A file in a backup. `inode` and `written_ns` describe the server's file. A server's file with
-    the same inode, modification time and length has the same content, because these files are never
-    changed."""
+    """A file in a backup. `inode` and `written_ns` are of the server's file. The server never
+    changes such files: with equal inode, modification time and length the content is the same."""
 
     path: str
     bytes: int
@@ -33,8 +31,7 @@ class File:
 
 @dataclass
 class Record:
-    """A backup. `position` is the file and the offset of the binary log, and `gtid` the position as
-    a GTID."""
+    """A backup. `position`: file and offset of the binary log; `gtid`: the position as a GTID."""
 
     kind: str
     made: str
@@ -45,28 +42,20 @@ class Record:
     files: list = field(default_factory=list)
 
     def encode(self) -> bytes:
-        """Returns the content of the record file."""
         content = {"format": FORMAT, **asdict(self)}
         return json.dumps({**content, "digest": digest_of(content)}, indent=1).encode() + b"\n"
 
     def bytes(self) -> int:
-        """Returns the total size of all files."""
         return sum(file.bytes for file in self.files)
 
 
 def digest_of(content: dict) -> str:
-    """Returns the digest of the record's content."""
-    return digest(json.dumps(content, sort_keys=True).encode())
+    return hasher(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def digest(data: bytes) -> str:
-    """Returns a BLAKE2 digest in hexadecimal digits."""
-    return hashlib.blake2b(data, digest_size=32).hexdigest()
-
-
-def hasher():
-    """Returns a hash object for data that arrives in parts."""
-    return hashlib.blake2b(digest_size=32)
+def hasher(data: bytes = b""):
+    """Returns a hash object, to which data may be added in parts."""
+    return hashlib.blake2b(data, digest_size=32)
 
 
 def decode(data: bytes, place) -> Record:

@@ -30,7 +30,9 @@ def paused(server):
         for name in names:
             tell(server, "STOP", name)
         yield
-        check_stopped(server.connection)
+        if running(server.connection):
+            raise Failure("somebody has started a SQL thread of this replica while mariadb-backup "
+                          "ran, so a server might not start from the backup. Begin again")
     finally:
         go_on(server, names)
     if names:
@@ -48,13 +50,6 @@ def running(connection) -> list:
     return [row[NAME] for row in rows]
 
 
-def check_stopped(connection) -> None:
-    """Raises Failure if another session started a SQL thread."""
-    if running(connection):
-        raise Failure("somebody has started a SQL thread of this replica while mariadb-backup ran, "
-                      "so a server might not start from the backup. Begin again")
-
-
 def tell(server, word: str, name: str) -> None:
     """Starts or stops the SQL thread of a connection, whose name may contain any characters."""
     server.run(f"SET SESSION default_master_connection = {text(name)}")
@@ -62,9 +57,8 @@ def tell(server, word: str, name: str) -> None:
 
 
 def start(server, name: str) -> bool:
-    """Starts the SQL thread of a connection. If the session was lost, does so in a new session: the
-    old one is idle while mariadb-backup runs, so the server or a user may have ended it. Returns
-    whether the session was lost."""
+    """Starts the SQL thread of a connection, in a new session if the old one was lost: it is idle
+    while mariadb-backup runs, so somebody may have ended it. Returns whether it was lost."""
     try:
         tell(server, "START", name)
         return False

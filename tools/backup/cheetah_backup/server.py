@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import secrets
 import time
 from pathlib import Path
 
@@ -49,7 +48,6 @@ class Server:
         return connect(self.options, self.options.secret)
 
     def connect_again(self) -> None:
-        """Opens another session, without the lock of the lost session."""
         lost, self.connection = self.connection, self._connect()
         lost.close()
 
@@ -65,8 +63,7 @@ class Server:
             yield
 
     def run(self, statement: str) -> None:
-        """Runs a statement that may take long. If interrupted, ends the statement, waits for its
-        end, and opens a new session for the cleanup."""
+        """Runs a statement. If interrupted, ends it, waits for that, and opens a new session."""
         try:
             self.connection.run(statement)
         except KeyboardInterrupt:
@@ -76,7 +73,6 @@ class Server:
             raise
 
     def _end(self, session: int) -> None:
-        """Kills another session and its statement, and waits for its end."""
         with contextlib.suppress(ServerError):   # the session ended by itself
             self.connection.run(f"KILL {session}")
         while self.connection.run("SELECT 1 FROM information_schema.PROCESSLIST "
@@ -106,32 +102,15 @@ class Server:
         snapshot.remove_left(self.engine_folder / "snapshots")
 
     def time(self) -> str:
-        """Returns the server's current time in the format of manifests."""
         return self.connection.value("SELECT DATE_FORMAT(UTC_TIMESTAMP(), '%Y-%m-%dT%H:%i:%sZ')")
 
-    def writes_binlog(self) -> bool:
-        """Returns whether the server writes a binary log, from which a replica could start."""
-        return self.connection.value("SELECT @@log_bin") == "1"
-
-    def keeps_changes_from_its_log(self) -> bool:
-        """Returns whether the server is a replica that does not log the changes it applies."""
-        return self.connection.value("SELECT @@gtid_slave_pos <> '' "
-                                     "AND NOT @@log_slave_updates") == "1"
-
     def address(self) -> list:
-        """Returns the host and port at which replicas reach the server, as far as the server
-        knows."""
+        """Returns the host and port at which replicas reach the server, as far as known."""
         host, port = self.connection.run("SELECT COALESCE(@@report_host, @@hostname), @@port")[0]
         return [self.options.host or host, self.options.port or port]
 
-    def place_of_snapshot(self) -> Path:
-        """Returns a new folder name among the server's files that only this program uses."""
-        name = f"{snapshot.PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
-        return self.engine_folder / "snapshots" / name
-
     def write_snapshot(self, folder: Path) -> None:
-        """Makes the server write the pinned snapshot. After an interruption, the server no longer
-        writes to the folder."""
+        """Makes the server write the pinned snapshot; interrupted, it writes no longer."""
         started = time.monotonic()
         try:
             self.run(f"SET GLOBAL cheetah_create_snapshot = {text(str(folder))}")
@@ -141,17 +120,14 @@ class Server:
 
 
 def data_option(data: Path) -> str:
-    """Returns the option that names the data folder for mariadb-backup. Without a trailing slash,
-    mariadb-backup places undo tablespaces next to the folder. MariaDB 11.8 has these files by
-    default."""
+    """Returns mariadb-backup's option for the data folder. Without a trailing slash it puts undo
+    tablespaces, which MariaDB 11.8 has by default, next to the folder."""
     return f"--datadir={data}/"
 
 
 def mariadb_backup(options, what: str, *words) -> None:
-    """Runs mariadb-backup to its end. If it fails, raises Failure with the end of its output, or
-    `MisreadLog` if the output suggests that cause."""
-    # Only --backup connects to the server. The other modes read just the option file, or one of
-    # their own.
+    """Runs mariadb-backup to its end. If it fails, raises Failure or `MisreadLog`."""
+    # Only --backup connects to the server. Other modes read just the option file or their own.
     connection = connecting(options)
     if "--backup" not in words:
         connection = [word for word in connection if word.startswith("--defaults")]

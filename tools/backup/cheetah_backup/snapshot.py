@@ -39,7 +39,6 @@ def parse(text: str, place) -> Manifest:
 
 
 def read(folder: Path) -> Manifest:
-    """Reads the manifest in a folder."""
     place = folder / MANIFEST
     try:
         return parse(place.read_text(), place)
@@ -49,15 +48,13 @@ def read(folder: Path) -> Manifest:
 
 
 def is_final(path: str) -> bool:
-    """Returns whether the file is never written to again, not even by a server that opens the
-    snapshot. CONTROL and logs are written to, but segments, change files and the base of the map
-    are not."""
+    """Returns whether a file is never written to again, not even when a server opens the snapshot:
+    segments, change files and the base of the map, but not CONTROL and logs."""
     return path.startswith(("seg/", "chg/")) or path.endswith(".base")
 
 
 def taking(folder: Path, manifest: Manifest):
-    """Yields the path of each file to copy, and removes the file afterwards, because it may occupy
-    space that the server has already freed."""
+    """Yields each path to copy, and removes the file afterwards, which may occupy freed space."""
     others = [path for path in manifest.paths if path not in FIRST]
     for path in (*FIRST, *others):
         yield path
@@ -65,12 +62,10 @@ def taking(folder: Path, manifest: Manifest):
 
 
 def size_of(folder: Path, manifest: Manifest) -> int:
-    """Returns the total size of the files."""
     return sum((folder / path).stat().st_size for path in (MANIFEST, *manifest.paths))
 
 
 def remove(folder: Path) -> None:
-    """Removes a snapshot."""
     for name in FIRST:
         (folder / name).unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)

@@ -8,8 +8,7 @@ statements, which includes statements of ended sessions.
 
 from cheetah_client.say import Failure
 
-# The number of BACKUP STAGE statements in mariadb-backup 10.11 and 11.8: START, FLUSH, BLOCK_DDL,
-# BLOCK_COMMIT and END.
+# The statements of mariadb-backup 10.11 and 11.8: START, FLUSH, BLOCK_DDL, BLOCK_COMMIT and END.
 OUR_COUNT = 5
 # The minimum number of BACKUP STAGE statements in another backup that pins a state: BLOCK_COMMIT
 # and END. Its START may have been waiting since before our backup.
@@ -17,14 +16,12 @@ OTHER_COUNT_MIN = 2
 
 
 def count(server) -> int:
-    """Returns the number of BACKUP STAGE statements since the server started, or since FLUSH GLOBAL
-    STATUS (11.8), which resets the count."""
+    """Returns the BACKUP STAGE statements since the start, or since FLUSH GLOBAL STATUS (11.8)."""
     return int(server.connection.run("SHOW GLOBAL STATUS LIKE 'Com\\_backup'")[0][1])
 
 
 def check_alone(server, count_before: int) -> None:
-    """Raises Failure if another backup may have ended since `count_before` was read, or if the
-    count was reset."""
+    """Raises Failure if another backup may have ended since then, or the count was reset."""
     counted = count(server) - count_before
     if not 0 <= counted - OUR_COUNT < OTHER_COUNT_MIN:
         raise Failure("another backup ran meanwhile, so the engine's part might be of its moment, "

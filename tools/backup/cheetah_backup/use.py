@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from cheetah_client.connection import text
-from cheetah_client.say import Failure, Progress, line, size
+from cheetah_client.say import Failure, line, size
 
 from . import copying, record, snapshot
 from .make import check_empty, is_of_length, make_empty, tell_position
@@ -15,13 +15,13 @@ SHOWN_MAX = 10
 
 
 def show(options) -> None:
-    """Runs the command `show`."""
     folder = Path(options.target).resolve()
     made = record.read(folder)
     line(f"{made.kind} backup, made at {made.made} of MariaDB {made.server}")
     if made.base:
         line(f"made after {made.base}; it is complete without that one")
-    if shared := sum(file.bytes for file in made.files if has_links(folder / file.path)):
+    if shared := sum(file.bytes for file in made.files if (place := folder / file.path).exists()
+                     and place.stat().st_nlink > 1):
         line(f"{size(shared)} of its files are links that another backup has, too")
     for part in (CHEETAH, SERVER):
         files = [file for file in made.files if file.path.startswith(part + "/")]
@@ -29,23 +29,13 @@ def show(options) -> None:
     tell_position(made)
 
 
-def has_links(place: Path) -> bool:
-    """Returns whether the file exists and has another name."""
-    try:
-        return place.stat().st_nlink > 1
-    except FileNotFoundError:
-        return False
-
-
 def verify(options) -> None:
-    """Runs the command `verify`, which reads all files."""
     folder = Path(options.target).resolve()
     made = record.read(folder)
-    progress = Progress("reading", made.bytes())
-    pace = copying.Pace(options.rate, progress)
+    pace = copying.Pace(options.rate, "reading", made.bytes())
     wrong = [f"{file.path}: {why}" for file in made.files if (why := defect(folder, file, pace))]
     wrong += [f"{path}: not a file of the backup" for path in unknown_files(folder, made)]
-    progress.end(size(made.bytes()))
+    pace.progress.end(size(made.bytes()))
     if wrong:
         more = f"\n  and {len(wrong) - SHOWN_MAX} more" if len(wrong) > SHOWN_MAX else ""
         raise Failure(f"{folder} is damaged: do not restore it.\n  "
@@ -54,7 +44,6 @@ def verify(options) -> None:
 
 
 def unknown_files(folder: Path, made) -> list:
-    """Returns the paths of files in the folder that do not belong to the backup."""
     known = {NAME, *(file.path for file in made.files)}
     found = [str(place.relative_to(folder)) for place in folder.rglob("*") if place.is_file()]
     return sorted(path for path in found if path not in known)
@@ -63,19 +52,16 @@ def unknown_files(folder: Path, made) -> list:
 def defect(folder: Path, file, pace) -> str:
     """Returns what is wrong with a file of a backup, or ""."""
     place = folder / file.path
-    try:
-        count = place.stat().st_size
-    except FileNotFoundError:
+    if not place.exists():
         return "missing"
-    if count != file.bytes:
+    if (count := place.stat().st_size) != file.bytes:
         return f"it has {count} bytes instead of {file.bytes}"
     return "" if copying.digest_of(place, pace) == file.digest else "its bytes have changed"
 
 
 def restore(options) -> None:
-    """Runs the command `restore`. It restores the engine's manifest first. The engine refuses to
-    start if files that the manifest names are missing, so a server cannot start from an incomplete
-    restore."""
+    """Runs the command `restore`. The manifest comes first: as long as files that it names are
+    missing, the engine refuses to start, so no server starts from an incomplete restore."""
     folder, data = Path(options.target).resolve(), Path(options.data_dir).resolve()
     made = record.read(folder)
     missing = [file.path for file in made.files if not is_of_length(folder / file.path, file.bytes)]
@@ -93,8 +79,7 @@ def restore(options) -> None:
     was_there = make_empty(data)
     ours = sorted((file for file in made.files if file.path.startswith(CHEETAH + "/")),
                   key=lambda file: not file.path.endswith("/" + snapshot.MANIFEST))
-    progress = Progress("Cheetah's files", sum(file.bytes for file in ours))
-    pace = copying.Pace(options.rate, progress)
+    pace = copying.Pace(options.rate, "Cheetah's files", sum(file.bytes for file in ours))
     put(folder, data, ours[0], pace)
     copying.sync_tree(data)
     put_into_place(options, "the other engines", data, "--copy-back",
@@ -105,7 +90,7 @@ def restore(options) -> None:
     has_owner = was_there and copying.give_to(data.stat(), data)
     os.sync()   # for owners, and for files that an option file places elsewhere
     copying.sync_tree(data)
-    progress.end(size(progress.total))
+    pace.progress.end(size(pace.progress.total))
     line("restored; the server can be started" + ("" if has_owner else
          f" when its user owns all of that: chown -R mysql: {data}"))
     tell_next(made)
@@ -114,17 +99,16 @@ def restore(options) -> None:
 def check_rest(folder: Path, made, rate) -> None:
     """Compares the files that mariadb-backup will copy with the record."""
     files = [file for file in made.files if file.path.startswith(SERVER + "/")]
-    progress = Progress("checking the other engines' files", sum(file.bytes for file in files))
-    pace = copying.Pace(rate, progress)
+    pace = copying.Pace(rate, "checking the other engines' files",
+                        sum(file.bytes for file in files))
     for file in files:
         if why := defect(folder, file, pace):
             raise Failure(f"{folder / file.path}: {why}. Nothing was restored")
-    progress.end(size(progress.total))
+    pace.progress.end(size(pace.progress.total))
 
 
 def put(folder: Path, data: Path, file, pace) -> None:
-    """Copies one of the engine's files to its place. It is never linked, because the server may
-    write to it."""
+    """Copies a file of the engine to its place. It is no link, as the server may write to it."""
     target = data / "#cheetah" / file.path.removeprefix(CHEETAH + "/")
     target.parent.mkdir(mode=copying.FOLDER_MODE, parents=True, exist_ok=True)
     if copying.copy(folder / file.path, target, pace) != file.digest:
@@ -133,7 +117,6 @@ def put(folder: Path, data: Path, file, pace) -> None:
 
 
 def tell_next(made) -> None:
-    """Prints how to continue from the restored backup."""
     if not (made.position and made.position[0]):
         return
     name, position = made.position

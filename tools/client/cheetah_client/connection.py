@@ -6,6 +6,7 @@ ended, and the program's output to standard error is the statement's error. In r
 tabs, newlines, zero bytes and backslashes are escaped, so nothing is lost.
 """
 
+import contextlib
 import os
 import re
 import secrets
@@ -49,21 +50,18 @@ def value(what) -> str:
 
 
 def unescaped(field: str) -> str:
-    """Reverses the program's escaping of a field."""
     return re.sub(r"\\(.)", lambda found: ESCAPED.get(found[1], found[0]), field)
 
 
 class Connection:
-    """One session. `words` is the command line of the client program, including connection
-    options."""
+    """One session. `words`: the client program's command line with connection options."""
 
     def __init__(self, words: list, password: str = None):
         environment = {**os.environ, "MYSQL_PWD": password} if password is not None else None
         options = ["--batch", "--skip-column-names", "--unbuffered", "--force", "--skip-reconnect",
                    "--default-character-set=utf8mb4", "--max-allowed-packet=1G"]
         try:
-            # A separate process session, so that Ctrl-C reaches only this program, which decides
-            # what to end.
+            # A separate process session: Ctrl-C reaches only this program, which decides.
             self._program = subprocess.Popen(
                 [*words, *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE, env=environment, start_new_session=True)
@@ -84,13 +82,11 @@ class Connection:
         return self.result()
 
     def value(self, statement: str) -> str:
-        """Returns the first column of the first row."""
         return self.run(statement)[0][0]
 
     def start(self, statement: str) -> None:
-        """Sends a statement. The caller then calls `has_ended` and `result`. After a
-        KeyboardInterrupt in between, no further statement may be sent, because the answers of both
-        would mix."""
+        """Sends a statement, for `has_ended` and `result`. After a KeyboardInterrupt in between, no
+        other may be sent, because the answers of both would mix."""
         self._out, self._errors = b"", b""
         word = "end-" + secrets.token_hex(16)
         self._end = (word + "\n").encode()
@@ -102,8 +98,7 @@ class Connection:
             raise self._lost() from None
 
     def has_ended(self, seconds) -> bool:
-        """Waits up to `seconds` (None: no limit) and returns whether the statement has ended.
-        Raises Lost if the connection is gone."""
+        """Waits up to `seconds` (None: no limit) for the statement's end. Raises Lost."""
         self._drain(seconds)
         if self._out.endswith(self._end):
             return True
@@ -113,12 +108,10 @@ class Connection:
         return False
 
     def result(self) -> list:
-        """Returns the rows of the ended statement. Raises ServerError if the server refused the
-        statement."""
+        """Returns the rows of the ended statement, or raises ServerError with its refusal."""
         self._drain(0)   # the program writes the error before the word
         errors = self._errors.decode(errors="replace").strip()
-        found = ERROR.search(errors)
-        if found:
+        if found := ERROR.search(errors):
             if int(found[1]) in LOST:
                 raise self._lost()
             raise ServerError(int(found[1]), errors[found.end():])
@@ -127,31 +120,25 @@ class Connection:
 
     def close(self) -> None:
         """Ends the session. The server rolls back its transaction and releases its locks."""
-        try:
+        with contextlib.suppress(OSError):
             self._program.stdin.close()
-        except OSError:
-            pass
         self._program.kill()
         self._program.wait()
 
     def _drain(self, seconds) -> None:
         """Reads the available output, waiting up to `seconds` for some."""
         for key, _ in self._ready.select(seconds):
-            while True:
-                try:
-                    chunk = os.read(key.fd, READ_BYTES)
-                except BlockingIOError:
-                    break
-                if not chunk:
-                    self._ready.unregister(key.fileobj)
-                    if key.fileobj is self._program.stdout:
-                        self._drain(0)
-                        raise self._lost()
-                    break
-                if key.fileobj is self._program.stdout:
-                    self._out += chunk
-                else:
-                    self._errors += chunk
+            is_out = key.fileobj is self._program.stdout
+            with contextlib.suppress(BlockingIOError):
+                while chunk := os.read(key.fd, READ_BYTES):
+                    if is_out:
+                        self._out += chunk
+                    else:
+                        self._errors += chunk
+                self._ready.unregister(key.fileobj)   # the stream has ended
+                if is_out:
+                    self._drain(0)
+                    raise self._lost()
 
     def _lost(self) -> Lost:
         said = self._errors.decode(errors="replace").strip()

@@ -26,7 +26,6 @@ def several(number: int, thing: str) -> str:
 
 
 def span(seconds: float) -> str:
-    """Formats a duration."""
     seconds = round(seconds)
     if seconds < 120:
         return f"{seconds} s"
@@ -35,13 +34,11 @@ def span(seconds: float) -> str:
 
 
 def line(words: str = "") -> None:
-    """Prints a line and flushes the output."""
     print(words, flush=True)
 
 
 def show_table(head: list, rows: list) -> None:
-    """Prints rows under a header, with the first column left-aligned and the others
-    right-aligned."""
+    """Prints rows under a header; the first column is left-aligned, others right-aligned."""
     cells = [[str(cell) for cell in row] for row in [head, *rows]]
     widths = [max(len(row[at]) for row in cells) for at in range(len(head))]
     for row in cells:
@@ -51,8 +48,7 @@ def show_table(head: list, rows: list) -> None:
 
 
 class Progress:
-    """Progress of a task of known size. On a terminal one line is updated. Otherwise a new line is
-    printed every ten seconds."""
+    """Progress of known size: one line on a terminal, otherwise one every ten seconds."""
 
     def __init__(self, label: str, total: int):
         self.label, self.total = label, total

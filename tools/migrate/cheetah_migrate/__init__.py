@@ -1,2 +1,1 @@
-"""The modules of `cheetah-migrate`, which converts tables connected by constraints from InnoDB to
-Cheetah and back."""
+"""The modules of `cheetah-migrate`, which converts connected tables between the engines."""

@@ -1,8 +1,6 @@
-"""Converts one group of tables to an engine: drops its constraints, converts its tables, and adds
-the constraints again.
+"""Converts one group of tables to an engine, without its constraints meanwhile.
 
-Each step checks the current state and does only what is missing, so it can be repeated after a
-kill:
+Each step checks the current state and does what is missing, so it can be repeated after a kill:
 
 1. Write each existing constraint to the journal.
 2. If a table must be converted, drop the existing constraints.
@@ -10,9 +8,8 @@ kill:
 4. Add missing constraints from the journal. The server checks all rows.
 5. Compare the definitions with the original ones.
 
-Unless the operator decides otherwise, no other session reads or writes the tables of a group with
-constraints meanwhile. They are under LOCK TABLES, which the server keeps across ALTER TABLE, so no
-row can lose its parent.
+Unless the operator decides otherwise, the tables of a group with constraints are under LOCK TABLES,
+which the server keeps across ALTER TABLE, so no row can lose its parent.
 """
 
 import re
@@ -32,17 +29,15 @@ POLL_SECONDS = 0.3
 
 
 class Conversion:
-    """Converts tables on the connection `work`. The connection `look` reads the current state and
-    writes the journal. `lock`: lock groups with constraints. `checked`: check rows when constraints
-    are added."""
+    """Converts tables on the connection `work`. `look` reads the current state and writes the
+    journal. `lock`: lock groups with constraints. `checked`: check rows for new constraints."""
 
     def __init__(self, work: Connection, look: Connection, lock: bool, checked: bool):
         self.work, self.look, self.journal = work, look, Journal(look)
         self.lock, self.checked = lock, checked
 
     def begin(self, group, engine: str) -> Entry:
-        """Locks a group (`groups.Group`), checks that it still matches the plan, and writes it to
-        the journal."""
+        """Locks a group (`groups.Group`), checks it against the plan, and writes it down."""
         self.hold(group.places, group.constraints)
         found = [self.table(place) for place in group.places]
         constraints = self.constraints(group.places)
@@ -57,8 +52,7 @@ class Conversion:
         return Entry(self.journal.open(members, sizes, constraints), "after", members, constraints)
 
     def finish(self, entry: Entry, is_held: bool = False) -> None:
-        """Completes a group in the journal and closes it. If a step fails, raises Failure, and the
-        group stays open."""
+        """Completes a group and closes it. If a step fails, raises Failure; it stays open."""
         if not is_held:
             self.hold([member.place for member in entry.members], entry.constraints)
         self.write_down_all(entry)
@@ -72,19 +66,14 @@ class Conversion:
         self.mend_names(entry)
         self.compare(entry)
         self.journal.close(entry)
-        self.release()
+        self.work.run("UNLOCK TABLES")
 
     def hold(self, places: list, constraints: list) -> None:
         """Locks the tables of a group with constraints, if locking is enabled."""
         if self.lock and constraints:
             self.patiently("LOCK TABLES " + ", ".join(f"{place.sql()} WRITE" for place in places))
 
-    def release(self) -> None:
-        """Unlocks the tables."""
-        self.work.run("UNLOCK TABLES")
-
     def table(self, place):
-        """Returns the current state of a table."""
         found = tables.read_tables(self.look, place=place)
         if not found:
             raise Failure(f"{place} is gone. If it was dropped on purpose: "
@@ -92,7 +81,6 @@ class Conversion:
         return found[0]
 
     def constraints(self, places: list) -> list:
-        """Returns the current constraints of these tables."""
         return [constraint for place in places
                 for constraint in tables.read_constraints(self.look, place)]
 
@@ -125,7 +113,6 @@ class Conversion:
             line(f"  {several(len(there), 'constraint')} dropped; they are in the journal")
 
     def convert(self, entry: Entry, member: Member) -> None:
-        """Converts a table to its engine."""
         engine, before = entry.engine(member), self.table(member.place)
         progress = Progress(str(member.place), before.bytes_now)
         own = [one for one in entry.constraints if one.child == member.place]
@@ -161,12 +148,11 @@ class Conversion:
         # No `finally`: after Ctrl-C an answer is outstanding, so no statement may be sent.
         self.work.run("SET SESSION foreign_key_checks = 1")
         if refused:
-            self.release()
+            self.work.run("UNLOCK TABLES")
             raise Failure(self.explained(refused))
 
     def add(self, own: list, progress: Progress) -> list:
-        """Adds the constraints of one table, together or, if refused, one by one. Returns the
-        refused constraints with the reasons."""
+        """Adds one table's constraints, together or singly; returns refused ones with reasons."""
         try:
             self.patiently(f"ALTER TABLE {own[0].child.sql()} " + ", ".join(
                 f"ADD {one.clause()}" for one in own), progress)
@@ -177,8 +163,7 @@ class Conversion:
         return []
 
     def mend_names(self, entry: Entry) -> None:
-        """Restores the names of indexes that the server replaced when constraints were added to a
-        table that was not converted."""
+        """Restores the names of indexes that new constraints replaced in unconverted tables."""
         for member in entry.members:
             before = tables.indexes(member.definition)
             now = tables.indexes(tables.definition(self.look, member.place))
@@ -191,13 +176,11 @@ class Conversion:
                     del now[others[0]]
 
     def explained(self, refused: list) -> str:
-        """Explains why constraints could not be added, with queries that find the violating
-        rows."""
+        """Explains why constraints could not be added, with queries that find the rows."""
         lines = ["these constraints could not be added; all others are there:"]
         for constraint, refusal in refused:
             lines.append(f"  {constraint}: {refusal}")
-        violated = [constraint for constraint, refusal in refused if refusal.number in ORPHAN]
-        if violated:
+        if violated := [constraint for constraint, refusal in refused if refusal.number in ORPHAN]:
             lines += [orphans.told(orphans.found(self.look, violated)),
                       "Mend the rows. Or have the constraints added all the same: --unchecked"]
         return "\n".join(lines)
@@ -255,12 +238,10 @@ def advice(refusal: ServerError) -> str:
 
 
 def same(engine: str, other: str) -> bool:
-    """Returns whether two names mean the same engine."""
     return engine.lower() == other.lower()
 
 
 def by_child(constraints: list) -> list:
-    """Groups constraints by their child table, sorted."""
     found = {}
     for constraint in constraints:
         found.setdefault(constraint.child, []).append(constraint)

@@ -15,8 +15,7 @@ from .tables import Table
 # Added to the estimate: space for logs, the server's own work, and other users of the disk.
 RESERVE_BYTES = 64 << 20
 RESERVE_PART = 0.1
-# Smaller tables are not estimated. Thousands of them would take long and are a small part of the
-# total.
+# Smaller tables are not estimated: thousands would take long, and are a small part of the total.
 SMALL_BYTES = 1 << 20
 # InnoDB's files: the first pages hold file metadata. A small table consists of single pages. In a
 # larger table each index has full extents, of which one is partly filled.
@@ -26,15 +25,19 @@ INNODB_EXTENT_BYTES = 1 << 20
 
 
 class Weight(NamedTuple):
-    """The size of a table in bytes before and after the conversion, the error of `after` in
-    percent, the size of temporary files during the copy, and the bytes freed when the old table's
-    own files are deleted."""
+    """A table's bytes before and after the conversion, the error of `after` in percent, the bytes
+    of temporary files, and those freed with the old table's own files."""
 
     before: int
     after: int
     error_percent: float
     temporary: int
     freed: int
+
+
+def weigh(server: Connection, table: Table, engine: str) -> Weight:
+    """Estimates the sizes of a table that gets this engine."""
+    return (weigh_for_cheetah if engine.upper() == "CHEETAH" else weigh_for_innodb)(server, table)
 
 
 def weigh_for_cheetah(server: Connection, table: Table) -> Weight:
@@ -58,9 +61,8 @@ def weigh_for_cheetah(server: Connection, table: Table) -> Weight:
 
 
 def weigh_for_innodb(server: Connection, table: Table) -> Weight:
-    """Estimates from the uncompressed size of the pages. InnoDB may take up to half as much again.
-    Each partition is a file. Rows of a table with constraints are copied twice, the second time
-    when InnoDB checks them. The space of a Cheetah table is freed later, so it is not counted."""
+    """Estimates from the uncompressed pages, or half more; each partition is a file. Rows with
+    constraints are copied twice. The Cheetah table's space, freed later, does not count."""
     rows = server.run(
         "SELECT LOGICAL_BYTES, INDEX_COUNT FROM information_schema.CHEETAH_TABLES WHERE "
         f"TABLE_SCHEMA = {text(table.place.schema)} AND "
@@ -70,16 +72,14 @@ def weigh_for_innodb(server: Connection, table: Table) -> Weight:
 
 
 def innodb_file_bytes(bytes_of_pages: int, indexes: int) -> int:
-    """Returns the size of InnoDB's file for a table with this size of pages and number of indexes,
-    including the clustered index."""
+    """Returns the bytes of InnoDB's file for a table with these pages and indexes."""
     if bytes_of_pages < INNODB_SINGLE_PAGES_BYTES:
         return INNODB_FIRST_PAGES_BYTES + bytes_of_pages
     return bytes_of_pages + (indexes + 1) * INNODB_EXTENT_BYTES
 
 
 def peak(weights: list) -> int:
-    """Returns the maximum additional space in use at any time if tables are converted in this
-    order."""
+    """Returns the maximum additional space in use if tables are converted in this order."""
     used = most = 0
     for weight in weights:
         largest = round(weight.after * (1 + weight.error_percent / 100))
@@ -89,14 +89,12 @@ def peak(weights: list) -> int:
 
 
 def needed(weights: list) -> int:
-    """Returns the number of bytes that must be free before these tables are converted in this
-    order."""
+    """Returns the bytes that must be free before tables are converted in this order."""
     return round(peak(weights) * (1 + RESERVE_PART)) + RESERVE_BYTES if weights else 0
 
 
 def free_bytes(server: Connection) -> tuple:
-    """Returns the free space for the server's data and its location, or None and a reason if the
-    free space is unknown from here."""
+    """Returns the free space for the server's data and its location, or None and a reason."""
     folder, host, client = server.run(
         "SELECT @@datadir, @@hostname, (SELECT HOST FROM information_schema.PROCESSLIST WHERE ID = "
         "CONNECTION_ID())")[0]

@@ -1,13 +1,11 @@
 """The journal of unfinished conversions. It is stored in the server, so no crash loses it.
 
 A group is written to the journal, with each constraint as the statement that adds it, and is on
-disk before its first constraint is dropped. Progress is not recorded, because the existing tables
-and constraints show it. A group is closed when all its tables and constraints are complete and on
-disk.
+disk before its first constraint is dropped. The existing tables and constraints show the progress.
+A group is closed when all its tables and constraints are complete and on disk.
 
-The journal consists of InnoDB tables in the database `cheetah_migrate`. They are readable: the
-column `definition` of `constraints` is a statement that can be run by hand. The journal is not
-written to the binary log.
+The journal is InnoDB tables in the database `cheetah_migrate`, not in the binary log. The column
+`definition` of `constraints` is a statement that can be run by hand.
 """
 
 import json
@@ -47,8 +45,7 @@ class Member:
 
 @dataclass
 class Entry:
-    """A group in the journal. `goal` is `after` (convert its tables) or `before` (convert them
-    back)."""
+    """A group in the journal. `goal`: `after` (convert its tables), or `before` (convert back)."""
 
     id: int
     goal: str
@@ -75,7 +72,6 @@ class Journal:
                             "ENGINE=InnoDB")
 
     def exists(self) -> bool:
-        """Returns whether the journal's tables exist."""
         found = self.server.value(
             "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = "
             f"{value(DATABASE)} AND TABLE_NAME IN ({', '.join(map(value, TABLES))})")
@@ -107,20 +103,17 @@ class Journal:
         entry.goal = goal
 
     def converted(self, entry: Entry, member: Member, bytes_after: int, seconds: float) -> None:
-        """Records the size and duration of a table's conversion, for `status` and later
-        estimates."""
+        """Records the size and duration of a conversion, for `status` and later estimates."""
         self.server.run(
             f"UPDATE {name(DATABASE, 'tables')} SET bytes_after = {bytes_after}, seconds = "
             f"{seconds:.3f} WHERE group_id = {entry.id} AND number = {member.number}")
 
     def forget(self, entry: Entry, member: Member) -> None:
-        """Removes a dropped table and its constraints from an open group. The change is on disk on
-        return."""
+        """Removes a dropped table and its constraints from an open group, on disk on return."""
         self.server.run("START TRANSACTION")
         self.server.run(f"DELETE FROM {name(DATABASE, 'tables')} WHERE group_id = {entry.id} "
                         f"AND number = {member.number}")
-        keep = [one for one in entry.constraints
-                if member.place not in (one.child, one.parent)]
+        keep = [one for one in entry.constraints if member.place not in (one.child, one.parent)]
         self.server.run(f"DELETE FROM {name(DATABASE, 'constraints')} WHERE group_id = {entry.id}")
         self._add(entry.id, 0, keep)
         self._commit()
@@ -134,7 +127,6 @@ class Journal:
         self._update(f"state = '{state}', ended = NOW() WHERE id = {entry.id}")
 
     def under_way(self) -> list:
-        """Returns the open groups."""
         found = []
         for number, goal in self.server.run(f"SELECT id, goal FROM {name(DATABASE, 'groups')} "
                                             "WHERE state = 'open' ORDER BY id"):
@@ -150,8 +142,7 @@ class Journal:
         return found
 
     def closed(self) -> list:
-        """Returns for each closed group its ID, state, end time, number of tables, bytes before and
-        after, and seconds of copying."""
+        """Returns closed groups: ID, state, end, tables, bytes before and after, seconds."""
         return self.server.run(
             "SELECT g.id, g.state, g.ended, COUNT(*), SUM(t.bytes_before), "
             "IFNULL(SUM(t.bytes_after), 0), IFNULL(SUM(t.seconds), 0) FROM "
@@ -184,6 +175,5 @@ class Journal:
 
 
 def row(*values) -> str:
-    """Returns the values of a row as SQL."""
     return ", ".join(map(value, values))
 

@@ -6,7 +6,6 @@ from .tables import Constraint
 
 
 def query(constraint: Constraint, what: str = "child.*") -> str:
-    """Returns a SELECT of the rows that violate a constraint."""
     given = " AND ".join(f"child.{name(column)} IS NOT NULL" for column in constraint.columns)
     same = " AND ".join(f"parent.{name(there)} = child.{name(here)}" for here, there in
                         zip(constraint.columns, constraint.parent_columns))
@@ -15,8 +14,7 @@ def query(constraint: Constraint, what: str = "child.*") -> str:
 
 
 def found(server: Connection, constraints: list) -> list:
-    """Returns the violated constraints with their numbers of violating rows. Reads all children,
-    and each child with its parents in one snapshot."""
+    """Returns the violated constraints with numbers of rows, each counted in one snapshot."""
     counts = [(constraint, int(server.value(query(constraint, "COUNT(*)"))))
               for constraint in constraints]
     return [pair for pair in counts if pair[1]]

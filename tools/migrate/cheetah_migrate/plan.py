@@ -23,15 +23,13 @@ class Selection:
     is_all: bool = False
 
     def has(self, place: Place) -> bool:
-        """Returns whether the table was selected."""
         return self.is_all or place.schema in self.schemas or place in self.places
 
 
 @dataclass
 class Plan:
     """Groups to convert, in their order, and groups that stay; weights by place; notes for the
-    operator; the number of selected tables that already have the engine, and the tables of other
-    engines."""
+    operator; how many selected tables have the engine already, and tables of other engines."""
 
     engine: str
     going: list
@@ -50,12 +48,10 @@ class Plan:
 
     def seconds(self) -> float:
         """Returns the estimated duration of the copies, or 0 if it is unknown."""
-        weights = self.ordered()
-        copied = sum(weight.before for weight in weights)
+        copied = sum(weight.before for weight in self.ordered())
         return copied / self.speed if self.speed else 0.0
 
     def show(self) -> None:
-        """Prints the plan."""
         rows = []
         for group in self.going:
             for place in group.places:
@@ -111,15 +107,13 @@ def make_plan(look: Connection, selection: Selection, engine: str) -> Plan:
         for group in groups.connected(from_source, constraints):
             for place in group.places:
                 if place not in known:
-                    known |= {table.place: table for table in
-                              tables.read_tables(look, place=place)}
+                    known |= {table.place: table for table in tables.read_tables(look, place=place)}
             groups.hold(group, reasons(group, known, selection, (source, engine), trial))
             (found.staying if group.stays else found.going).append(group)
-        weigh = (estimate.weigh_for_cheetah if engine == CHEETAH else estimate.weigh_for_innodb)
         for group in found.going:
             for place in group.places:
                 if not same(known[place].engine, engine):
-                    found.weights[place] = weigh(look, known[place])
+                    found.weights[place] = estimate.weigh(look, known[place], engine)
                     found.notes += notes(look, known[place])
         if found.weights:
             found.speed = trial.bytes_a_second(
@@ -130,7 +124,6 @@ def make_plan(look: Connection, selection: Selection, engine: str) -> Plan:
 
 
 def reasons(group, known: dict, selection: Selection, engines: tuple, trial: Trial) -> dict:
-    """Returns the reasons why tables of a group cannot be converted, by place."""
     why = {}
     for place in group.places:
         if place not in known:
@@ -143,7 +136,6 @@ def reasons(group, known: dict, selection: Selection, engines: tuple, trial: Tri
 
 
 def notes(look: Connection, table: tables.Table) -> list:
-    """Returns notes for the operator about a table that will be converted."""
     found = []
     if table.is_partitioned:
         found.append(f"{table.place} has partitions: a kill of the server while it is converted "

@@ -71,13 +71,11 @@ class Program:
         return found
 
     def close(self) -> None:
-        """Closes the sessions."""
         for connection in (self.work, self.look):
             if connection:
                 connection.close()
 
     def plan(self) -> None:
-        """Runs the command `plan`."""
         self.need_engine()
         self.journal.make()
         found = self.planned()
@@ -91,17 +89,15 @@ class Program:
             line("there is not enough: `run` would refuse")
 
     def run(self) -> None:
-        """Runs the command `run`."""
         conversion = self.begin()
-        self.go_on(conversion, "")
+        self.go_on(conversion)
         found = self.planned()
         if not found.going:
             return
         self.need_room(found.ordered())
         if not self.options.unchecked:
             constraints = [one for group in found.going for one in group.constraints]
-            wrong = orphans.found(self.look, constraints)
-            if wrong:
+            if wrong := orphans.found(self.look, constraints):
                 raise Failure("rows without their parent are there already, and the constraints "
                               "could not be added again. Nothing was changed.\n"
                               f"{orphans.told(wrong)}\nMend the rows, or have constraints added "
@@ -116,20 +112,14 @@ class Program:
             conversion.finish(entry, is_held=True)
         line("done")
 
-    def resume(self) -> None:
-        """Runs the command `resume`."""
-        conversion = self.begin()
-        if not self.go_on(conversion, ""):
+    def resume(self, goal: str = "") -> None:
+        if not self.go_on(self.begin(), goal):
             line("nothing is under way")
 
     def undo(self) -> None:
-        """Runs the command `undo`."""
-        conversion = self.begin()
-        if not self.go_on(conversion, "before"):
-            line("nothing is under way")
+        self.resume("before")
 
     def forget(self) -> None:
-        """Runs the command `forget`."""
         self.begin()
         place = parse(self.options.table)
         if not isinstance(place, Place):
@@ -147,7 +137,6 @@ class Program:
         raise Failure(f"{place} is in no group that is under way")
 
     def status(self) -> None:
-        """Runs the command `status`."""
         if not self.journal.exists():
             line("nothing was done here yet")
             return
@@ -156,9 +145,8 @@ class Program:
             line(f"at work: {self.told(holder)}")
         for entry in self.journal.under_way():
             self.show_entry(entry)
-        rows = [[number, state, ended, count, size(float(before)), size(float(after)),
-                 span(float(seconds))]
-                for number, state, ended, count, before, after, seconds in self.journal.closed()]
+        rows = [[*told, size(float(before)), size(float(after)), span(float(seconds))]
+                for *told, before, after, seconds in self.journal.closed()]
         if rows:
             show_table(["group", "state", "ended", "tables", "before", "after", "copying"], rows)
 
@@ -194,44 +182,38 @@ class Program:
                           not self.options.unchecked)
 
     def told(self, connection: str) -> str:
-        """Describes what a connection is doing."""
         rows = self.look.run("SELECT IFNULL(INFO, 'idle'), PROGRESS FROM "
                              f"information_schema.PROCESSLIST WHERE ID = {connection}")
         if not rows:
             return "its connection has just ended"
         return f"connection {connection}, {rows[0][0][:100]}, {float(rows[0][1]):.0f} %"
 
-    def go_on(self, conversion: Conversion, goal: str) -> int:
-        """Finishes the open groups, after changing their goal if one is given. Returns their
-        number."""
+    def go_on(self, conversion: Conversion, goal: str = "") -> int:
+        """Finishes the open groups, with another goal if one is given; returns their number."""
         entries = self.journal.under_way()
         for entry in entries:
             if goal and entry.goal != goal:
                 self.journal.set_goal(entry, goal)
             line(f"going on with group {entry.id}: {several(len(entry.members), 'table')}, "
                  f"{several(len(entry.constraints), 'constraint')}")
-            left = []
-            for member in entry.members:
-                found = conversion.table(member.place)
-                if not same(found.engine, entry.engine(member)):
-                    weigh = (estimate.weigh_for_cheetah if same(entry.engine(member), CHEETAH)
-                             else estimate.weigh_for_innodb)
-                    left.append(weigh(self.look, found))
+            now = [(conversion.table(member.place), entry.engine(member))
+                   for member in entry.members]
+            left = [estimate.weigh(self.look, table, engine) for table, engine in now
+                    if not same(table.engine, engine)]
             self.need_room(sorted(left, key=lambda weight: weight.before))
             conversion.finish(entry)
             line(f"group {entry.id} is complete")
         return len(entries)
 
     def planned(self) -> Plan:
-        """Makes the plan for the selected tables and shows it."""
         selection = Selection(is_all=self.options.all)
+        schemas = {row[0] for row in self.look.run("SHOW DATABASES")}
         for word in self.options.names:
             place = parse(word)
-            known = ({place.schema} if isinstance(place, Place) else {place})
-            schemas = {row[0] for row in self.look.run("SHOW DATABASES")}
-            if not known <= schemas:
-                raise Failure(f"there is no database {', '.join(known)}")
-            if known & set(SYSTEM):
+            schema = place.schema if isinstance(place, Place) else place
+            if schema not in schemas:
+                raise Failure(f"there is no database {schema}")
+            if schema in SYSTEM:
                 raise Failure(f"{word} is the system's: it stays as it is")
             if isinstance(place, Place):
                 if not tables.read_tables(self.look, place=place):
@@ -282,7 +264,6 @@ def parse(word: str):
 
 
 def parser() -> argparse.ArgumentParser:
-    """Returns the parser of the command line."""
     found = argparse.ArgumentParser("cheetah-migrate", description=ABOUT, epilog=EXAMPLES,
                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = found.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -322,7 +303,6 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """Runs the command line and returns the exit status."""
     options = parser().parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     program = None
@@ -331,23 +311,27 @@ def main() -> int:
         getattr(program, options.command)()
         return 0
     except (Failure, ServerError) as failure:
-        print(f"error: {failure}", file=sys.stderr, flush=True)
+        complain(f"error: {failure}")
         advise(program)
         return 1
     except Lost as failure:
-        print(f"error: no connection with the server: {failure}", file=sys.stderr, flush=True)
+        complain(f"error: no connection with the server: {failure}")
         if program:
-            print("What is under way is in the journal; when the server is there: cheetah-migrate "
-                  "status, resume", file=sys.stderr, flush=True)
+            complain("What is under way is in the journal; when the server is there: "
+                     "cheetah-migrate status, resume")
         return 1
     except KeyboardInterrupt:
         stop(program)
-        print("\nstopped", file=sys.stderr, flush=True)
+        complain("\nstopped")
         advise(program)
         return 130
     finally:
         if program:
             program.close()
+
+
+def complain(words: str) -> None:
+    print(words, file=sys.stderr, flush=True)
 
 
 def stop(program: Program) -> None:
@@ -367,10 +351,10 @@ def advise(program: Program) -> None:
         fresh = connect(program.options, program.password)
         journal = Journal(fresh)
         if journal.exists() and journal.under_way():
-            print(f"A group is under way; its constraints are safe in {DATABASE}. Next:\n"
-                  "  cheetah-migrate status    what is missing\n"
-                  "  cheetah-migrate resume    go on\n"
-                  "  cheetah-migrate undo      back to the start", file=sys.stderr, flush=True)
+            complain(f"A group is under way; its constraints are safe in {DATABASE}. Next:\n"
+                     "  cheetah-migrate status    what is missing\n"
+                     "  cheetah-migrate resume    go on\n"
+                     "  cheetah-migrate undo      back to the start")
         fresh.close()
     except (Lost, ServerError, AttributeError):
         pass

@@ -23,15 +23,13 @@ class Place(NamedTuple):
         return ".".join(part if PLAIN.fullmatch(part) else name(part) for part in self)
 
     def sql(self) -> str:
-        """Returns the name as SQL."""
         return name(self.schema, self.table)
 
 
 @dataclass
 class Table:
-    """A table as in information_schema.TABLES. `rows`, `bytes_told` (the full size) and
-    `bytes_of_indexes` are the engine's estimates, and InnoDB's statistics may be outdated. Together
-    they give the size of a row. `bytes_in_files` is the size of the table's own files, or 0."""
+    """A table in information_schema.TABLES. `rows`, `bytes_told` (all) and `bytes_of_indexes` are
+    estimates and give the size of a row. `bytes_in_files`: of its own files, or 0."""
 
     place: Place
     engine: str
@@ -49,7 +47,6 @@ class Table:
 
     @property
     def is_partitioned(self) -> bool:
-        """Returns whether the table has partitions."""
         return "partitioned" in self.options.lower().split()
 
     @property
@@ -83,7 +80,6 @@ class Constraint(NamedTuple):
                 f"{actions}")
 
     def statement(self) -> str:
-        """Returns the statement that adds the constraint."""
         return f"ALTER TABLE {self.child.sql()} ADD {self.clause()}"
 
     def flat(self) -> list:
@@ -99,8 +95,7 @@ def from_flat(parts: list) -> Constraint:
 
 
 def read_tables(server: Connection, schemas: list = None, place: Place = None) -> list:
-    """Returns one table, or all tables in these databases (None: in all except system
-    databases)."""
+    """Returns one table, or all in these databases (None: in all but system databases)."""
     where = [f"TABLE_TYPE IN ({', '.join(map(text, KINDS))})"]
     if place:
         where += [f"TABLE_SCHEMA = {text(place.schema)}", f"TABLE_NAME = {text(place.table)}"]
@@ -122,8 +117,7 @@ def read_tables(server: Connection, schemas: list = None, place: Place = None) -
 
 
 def innodb_files(server: Connection) -> dict:
-    """Returns the sizes on disk of InnoDB tables with their own files, by file name. Partitions are
-    added together."""
+    """Returns the sizes of InnoDB tables with own files, by file name; partitions add up."""
     found = {}
     for label, count in server.run(
             "SELECT NAME, ALLOCATED_SIZE FROM information_schema.INNODB_SYS_TABLESPACES"):
@@ -166,14 +160,12 @@ def read_constraints(server: Connection, child: Place = None) -> list:
 
 
 def definition(server: Connection, place: Place) -> str:
-    """Returns the output of SHOW CREATE TABLE."""
     return server.run(f"SHOW CREATE TABLE {place.sql()}")[0][1]
 
 
 def without_engine(text_of_table: str) -> str:
-    """Returns a definition without the engine and with constraints sorted by name. Two definitions
-    that differ only in the engine become equal. (InnoDB does not double backquotes in constraint
-    names.)"""
+    """Returns a definition without the engine, constraints sorted by name: equal for tables that
+    differ only in the engine. (InnoDB does not double backquotes in constraint names.)"""
     lines = [re.sub(r"(\bENGINE ?= ?)\w+", r"\1-", line) if not line.startswith("  ") else line
              for line in text_of_table.splitlines()]
     at = [number for number, line in enumerate(lines) if line.startswith("  CONSTRAINT `")
@@ -185,20 +177,16 @@ def without_engine(text_of_table: str) -> str:
 
 
 def indexes(text_of_table: str) -> dict:
-    """Returns the non-unique indexes of a definition, as a map from the name to the rest of the
-    line."""
+    """Returns the non-unique indexes of a definition: name -> rest of the line."""
     return {found[1][1:-1].replace("``", "`"): found[2] for found in
             re.finditer(r"^  KEY (`(?:[^`]|``)+`) (.*?),?$", text_of_table, re.M)}
 
 
 def made_anew(text_of_table: str, constraints: list) -> list:
     """Returns clauses of ALTER TABLE that recreate the indexes of these constraints and the indexes
-    after them.
-
-    If the server created an index implicitly for a constraint, adding the constraint again replaces
-    the index with one that has another name and is last. An index created by a statement is kept.
-    Recreating indexes while the table is copied costs nothing.
-    """
+    after them. Otherwise a constraint that is added again would replace an index that the server
+    made for it with one that has another name and is last. While the table is copied this costs
+    nothing."""
     serving = tuple("(" + ",".join(map(name, constraint.columns)) + ")"
                     for constraint in constraints)
     found = list(indexes(text_of_table).items())

@@ -1,8 +1,5 @@
-"""Tests whether the server accepts an engine for tables: creates empty copies with that engine and
-the constraints between them. The copies are temporarily in the journal's database.
-
-With this test, the program needs no list of the engine's features.
-"""
+"""Tests whether the server accepts an engine for tables and constraints between them, with empty
+copies in the journal's database. So the program needs no list of the engine's features."""
 
 import time
 
@@ -19,8 +16,7 @@ SAMPLE_BYTES = 32 << 20
 
 
 class Trial:
-    """Empty copies of tables, on a connection that does not write to the binary log. The `with`
-    block removes the copies at its end."""
+    """Empty copies of tables, not in the binary log, which go at the end of the block."""
 
     def __init__(self, server: Connection, engine: str):
         self.server, self.engine = server, engine
@@ -42,15 +38,12 @@ class Trial:
         are tried only if the engine is accepted for each table."""
         found = {}
         for table in tables:
-            said = self._table(table)
-            if said:
+            if said := self._table(table):
                 found[table.place] = said
         if not found:
             for constraint in constraints:
-                said = self._constraint(constraint)
-                if said:
-                    found.setdefault(constraint.child,
-                                     f"the constraint {constraint.name}: {said}")
+                if said := self._constraint(constraint):
+                    found.setdefault(constraint.child, f"the constraint {constraint.name}: {said}")
         self._remove()
         return found
 
