@@ -2,8 +2,7 @@
 
 
 def crc32c(content: bytes) -> int:
-    """Returns the CRC-32C checksum (Castagnoli's polynomial, reflected) that the engine's files
-    use."""
+    """Returns the CRC-32C checksum (Castagnoli's polynomial, reflected) of the engine's files."""
     crc = 0xFFFFFFFF
     for byte in content:
         crc ^= byte

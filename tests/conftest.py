@@ -18,7 +18,6 @@ ENDED = pytest.StashKey[bool]()   # true if the test passed
 
 
 def pytest_addoption(parser):
-    """Adds the options of this project's tests."""
     parser.addoption("--seed", type=int, help="of random tests")
     parser.addoption("--rounds", type=int, help="kills and the like")
     parser.addoption("--large", action="store_true", help="the full size of large tests")
@@ -46,8 +45,7 @@ def place(word: str) -> Path:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
-    """Adds to a failure report the command that repeats the test and the ends of the servers'
-    logs."""
+    """Adds to a failure report the command that repeats the test and the ends of servers' logs."""
     report = yield
     if call.when == "call":
         item.stash[ENDED] = not report.failed
@@ -107,7 +105,6 @@ def rng(request):
 
 
 def seed_of(item) -> int:
-    """Returns the seed of a test's random numbers."""
     return item.config.option.seed or getattr(item.module, "SEED", 1)
 
 

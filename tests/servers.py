@@ -29,8 +29,7 @@ numbers = itertools.count()
 
 
 def make(options: dict = None, plugin: bool = True, folder=None) -> PrivateServer:
-    """Returns a server that is not started yet, with small pools and logs unless `options` override
-    them."""
+    """Returns a server, not started yet, with small pools and logs unless `options` differ."""
     server = PrivateServer(folder or scratch(f"server-{next(numbers)}"),
                            {**OPTIONS, **(options or {})}, plugin)
     made.append(server)
@@ -39,9 +38,20 @@ def make(options: dict = None, plugin: bool = True, folder=None) -> PrivateServe
 
 def begun(server: PrivateServer) -> PrivateServer:
     """Starts the server and creates an empty database `d`."""
+    return started(server, "CREATE DATABASE d")
+
+
+def started(server: PrivateServer, *statements: str) -> PrivateServer:
+    """Starts the server and executes the statements without a database."""
     server.start()
-    server.sql("CREATE DATABASE d")
+    run(server, *statements, database="")
     return server
+
+
+def run(server, *statements: str, database: str = "d") -> None:
+    """Executes the statements in order, each on its own connection."""
+    for statement in statements:
+        server.sql(statement, database)
 
 
 def end(count: int, passed: bool) -> None:
@@ -88,7 +98,6 @@ class Client(threading.Thread):
         """Runs once before the first call of `work`."""
 
     def work_once(self, cursor) -> None:
-        """Runs `work`, which may be refused."""
         try:
             self.work(cursor)
             self.done += 1
@@ -99,8 +108,7 @@ class Client(threading.Thread):
             self.connection.rollback()
 
     def attempt(self, cursor, statement: str) -> bool:
-        """Executes a statement and returns whether it succeeded. A refusal does not end the
-        transaction."""
+        """Returns whether a statement succeeded. A refusal does not end the transaction."""
         try:
             cursor.execute(statement)
         except pymysql.MySQLError as failure:
@@ -118,8 +126,8 @@ class Sent(threading.Thread):
 
     def __init__(self, connection, *statements: str):
         super().__init__(daemon=True)
-        self.connection, self.statements, self.error, self.failure = (connection, statements, None,
-                                                                      "")
+        self.connection, self.statements = connection, statements
+        self.error, self.failure = None, ""
         self.start()
 
     def run(self) -> None:
@@ -172,13 +180,12 @@ class Session:
 
 def is_gone(failure: Exception) -> bool:
     """Returns whether an error only means that the server is gone."""
-    return isinstance(failure, OSError) or failure.args[:1] in ((0,), (2003,), (2006,),
-                                                                (2013,), (1053,))
+    return isinstance(failure, OSError) or failure.args[:1] in {
+        (number,) for number in (0, 2003, 2006, 2013, 1053)}
 
 
 def kill_under(server, clients: list, seconds: float) -> None:
-    """Starts the clients and kills the server after `seconds`. Any other failure of a client fails
-    the test."""
+    """Starts the clients and kills the server after `seconds`. Other failures fail the test."""
     for client in clients:
         client.start()
     time.sleep(seconds)
@@ -186,7 +193,6 @@ def kill_under(server, clients: list, seconds: float) -> None:
 
 
 def kill_beside(server, clients: list) -> None:
-    """Kills the server while the clients work."""
     assert not server.died(), "the server ended by itself"
     server.kill()
     await_end(clients)
@@ -237,10 +243,10 @@ def crash(server) -> None:
     server.start()
 
 
-def check_table(server, table: str, database: str = "") -> None:
+def check_table(server, *tables: str, database: str = "d") -> None:
     """Asserts that CHECK TABLE .. EXTENDED reports OK and nothing else."""
-    for row in server.sql(f"CHECK TABLE {table} EXTENDED", database):
-        assert row[2:] == ("status", "OK"), f"CHECK TABLE {table}: {row}"
+    for row in server.sql(f"CHECK TABLE {', '.join(tables)} EXTENDED", database):
+        assert row[2:] == ("status", "OK"), f"CHECK TABLE {row[0]}: {row}"
 
 
 def expect_nothing_without_process(server, *views: str) -> None:
@@ -276,8 +282,7 @@ def is_root() -> bool:
 
 @contextlib.contextmanager
 def mounted(place, *words):
-    """Mounts a file system on a folder with these arguments of `mount` while the block lasts. Skips
-    the test if mounting fails."""
+    """Mounts on a folder with these arguments of `mount` during the block, or skips the test."""
     if not is_root() or subprocess.run(["mount", *words, place], capture_output=True,
                                        check=False).returncode:
         pytest.skip(f"nothing can be mounted here: {words}")

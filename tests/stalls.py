@@ -32,8 +32,7 @@ class StalledDisk:
 
 @contextlib.contextmanager
 def busy(server, count: int, statement: str):
-    """Opens `count` connections that each execute the statement. At the end of the block, all of
-    them must succeed."""
+    """Executes the statement on `count` connections. At the block's end all must succeed."""
     connections, failures = [server.connect("d") for _ in range(count)], []
 
     def work(connection) -> None:

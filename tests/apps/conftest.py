@@ -15,8 +15,7 @@ def beside(new_server, request):
         options |= mark.args[0]
 
     def run(what: str, work, more=lambda _inno, _cheetah: ""):
-        pair = []
-        outcomes = []
+        pair, outcomes = [], []
         for engine in (INNODB, CHEETAH):
             side = sides.Side(engine, new_server, options)
             pair.append(side)
@@ -34,8 +33,7 @@ def beside(new_server, request):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Prints a line for each application that ran on both servers. Pytest itself reports skips and
-    failures."""
+    """Prints a line for each application that ran on both servers. Pytest itself reports skips."""
     if sides.lines:
         terminalreporter.section("applications")
     for line in sides.lines:

@@ -1,8 +1,7 @@
-"""Packages that the applications need from package registries, unpacked privately in `var/apps`.
+"""Packages that applications need from registries, unpacked privately in `var/apps`.
 
-Nothing is installed on the machine. Each package folder is built under a temporary name, then
-renamed, and is reused by later runs. A test whose packages cannot be fetched is skipped with the
-reason.
+Each package folder is built under a temporary name, then renamed, and reused by later runs. A test
+whose packages cannot be fetched is skipped with the reason.
 """
 
 import functools
@@ -30,7 +29,6 @@ def debian(name: str, packages: list, programs: list) -> Path:
 
 
 def unpack(packages: list, programs: list, root: Path) -> None:
-    """Downloads and unpacks the packages. Raises Failure if a package cannot be fetched."""
     step("downloading " + " ".join(packages))
     debs = root.with_suffix(".debs")
     shutil.rmtree(debs, ignore_errors=True)
@@ -44,8 +42,7 @@ def unpack(packages: list, programs: list, root: Path) -> None:
 
 
 def libraries(root: Path) -> dict:
-    """Returns environment variables with which programs in the folder find its libraries and the
-    server's."""
+    """Returns environment variables with which the folder's programs find their libraries."""
     places = [setup.library_environment(place)["LD_LIBRARY_PATH"] for place in (root, SERVER)]
     return {"LD_LIBRARY_PATH": ":".join(filter(None, places))}
 
@@ -70,8 +67,7 @@ def relink(root: Path) -> None:
 
 
 def python() -> Path:
-    """Returns the interpreter of a virtual environment with the packages from
-    `requirements.lock`."""
+    """Returns the interpreter of a virtual environment with the packages of `requirements.lock`."""
     def make(fresh: Path) -> None:
         environment.call([sys.executable, "-m", "venv", str(fresh)], "cannot make an environment")
         environment.install(LOCK, fresh)
@@ -85,8 +81,7 @@ def pinned(package: str) -> str:
 
 
 def python_source(package: str) -> Path:
-    """Returns the source of a Python package in the environment. The source includes the package's
-    tests."""
+    """Returns the source, with tests, of a Python package in the environment."""
     pin = next(line for line in SOURCES_LOCK.read_text().splitlines()
                if line.startswith(package + "=="))
     name = pin.split()[0]

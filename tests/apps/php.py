@@ -33,8 +33,7 @@ def libraries(name: str, packages: list) -> Path:
 
 
 def words(settings: dict = None) -> list:
-    """Returns the start of a command that runs PHP with all extensions and no other
-    configuration."""
+    """Returns the start of a command that runs PHP with all extensions and only these settings."""
     root = fetched.debian("php", PACKAGES,
                           [PROGRAM, *(f"{FOLDER}/{name}.so" for name in EXTENSIONS)])
     given = {"extension_dir": root / FOLDER, "memory_limit": "1G", "display_errors": "stderr",
@@ -45,5 +44,4 @@ def words(settings: dict = None) -> list:
 
 
 def environment() -> dict:
-    """Returns environment variables with which PHP finds its libraries."""
     return setup.library_environment(fetched.PLACE / "php")

@@ -1,6 +1,7 @@
 """A small shop for testing tools. Its tables have constraints, full-text indexes, generated
 columns, a trigger and a view, and a writer changes them while the tools run."""
 
+import contextlib
 import time
 from pathlib import Path
 
@@ -14,7 +15,6 @@ PAUSE_SECONDS = 0.005
 
 
 def make(side) -> None:
-    """Creates the shop in the side's database."""
     with side.server.cursor(sides.DATABASE) as cursor:
         for statement in Path(__file__).with_name("shop.sql").read_text().split(";\n"):
             if statement.strip():
@@ -22,13 +22,11 @@ def make(side) -> None:
 
 
 class Writer(servers.Client):
-    """Moves amounts between accounts without changing their sum. Also adds and deletes accounts
-    with a zero balance."""
+    """Moves amounts between accounts, whose sum stays. Adds and deletes accounts of zero."""
 
     database, autocommit, refusals = sides.DATABASE, False, AGAIN
 
     def work(self, cursor) -> None:
-        """Runs one transaction, which may fail because of a tool that runs at the same time."""
         time.sleep(PAUSE_SECONDS)
         first, second = self.rng.sample(range(1, 201), 2)
         for account, amount in sorted([(first, 7), (second, -7)]):
@@ -41,23 +39,15 @@ class Writer(servers.Client):
         self.connection.commit()
 
 
-class Writing:
+@contextlib.contextmanager
+def writing(side):
     """Runs two writers while the block lasts."""
+    with servers.working([Writer(side.server, number) for number in range(2)]) as writers:
+        servers.wait_until(lambda: all(writer.done for writer in writers), "writers")
+        yield
 
-    def __init__(self, side):
-        self.side = side
-        self.writers = [Writer(side.server, number) for number in range(2)]
-        self.work = servers.working(self.writers)
 
-    def __enter__(self):
-        self.work.__enter__()
-        servers.wait_until(lambda: all(writer.done for writer in self.writers), "writers")
-        return self
-
-    def __exit__(self, *failure):
-        return self.work.__exit__(*failure)
-
-    def check(self, database: str = sides.DATABASE) -> None:
-        """Checks that the sum is unchanged and that no transaction was partly applied."""
-        rows = self.side.rows("SELECT SUM(balance), SUM(moves) % 2 FROM account", database)
-        assert rows == [(TOTAL, 0)], rows
+def check(side) -> None:
+    """Checks that the sum is unchanged and that no transaction was partly applied."""
+    rows = side.rows("SELECT SUM(balance), SUM(moves) % 2 FROM account")
+    assert rows == [(TOTAL, 0)], rows

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from cheetah_tools import engines, setup
 from cheetah_tools.paths import SERVER
-from servers import free_port
+from servers import free_port, started
 
-# The server's default sql_mode without NO_ENGINE_SUBSTITUTION, so that "ENGINE=InnoDB" selects the
-# enforced engine instead of failing.
+# The default without NO_ENGINE_SUBSTITUTION: "ENGINE=InnoDB" selects the enforced engine.
 SQL_MODE = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_AUTO_CREATE_USER"
 POOL = 128 << 20
 USER, PASSWORD, DATABASE = "app", "app", "app"
@@ -27,15 +26,13 @@ class Side:
     def __init__(self, engine: engines.Engine, new_server, options: dict):
         self.engine, self.label = engine, engine.label
         self.port = free_port()
-        self.server = new_server({
+        self.server = started(new_server({
             **engines.equal_memory(POOL), "innodb_log_file_size": 96 << 20,
             "loose_cheetah_log_file_size": "64M", "loose_cheetah_log_size_max": "256M",
             "skip_networking": "OFF", "bind_address": "127.0.0.1", "port": self.port,
             "character_set_server": "utf8mb4", "collation_server": "utf8mb4_general_ci",
             "default_storage_engine": engine.name, "enforce_storage_engine": engine.name,
-            "sql_mode": SQL_MODE, **options})
-        self.server.start()
-        self.server.sql(f"CREATE DATABASE {DATABASE}")
+            "sql_mode": SQL_MODE, **options}), f"CREATE DATABASE {DATABASE}")
         for host in ("localhost", "127.0.0.1"):
             self.server.sql(f"CREATE USER {USER}@{host!r} IDENTIFIED BY {PASSWORD!r}")
             self.server.sql(f"GRANT ALL ON *.* TO {USER}@{host!r}")
@@ -67,11 +64,9 @@ class Side:
                          *words, **more)
 
     def rows(self, statement: str, database: str = DATABASE) -> list:
-        """Returns the rows of a statement's result."""
         return self.server.sql(statement, database)
 
     def value(self, statement: str, database: str = DATABASE):
-        """Returns the first column of the first row."""
         return self.rows(statement, database)[0][0]
 
     def has_only_its_engine(self, database: str = DATABASE) -> int:
@@ -111,8 +106,7 @@ class Side:
         return found
 
     def disk(self, database: str = DATABASE) -> int:
-        """Returns the size of the data files in bytes, without logs, after all pages are
-        written."""
+        """Returns the bytes of the data files, without logs, after all pages are written."""
         self.engine.write_out(self.server, database)
         return self.engine.bytes_on_disk(self.server, database)
 
@@ -136,7 +130,6 @@ def compared(what: str, first: dict, second: dict) -> None:
 
 @contextlib.contextmanager
 def running(words: list, log, **environment):
-    """Runs a program until the block ends."""
     with open(log, "wb") as out, subprocess.Popen(
             list(map(str, words)), stdout=out, stderr=out,
             env={**os.environ, **environment}) as program:

@@ -1,5 +1,4 @@
-"""Adminer: pages for tables, constraints and searches, and forms that change a row and create a
-table."""
+"""Adminer: pages for tables, constraints and searches; forms change a row and create a table."""
 
 import re
 

@@ -9,8 +9,7 @@ NAME = "copied"
 
 
 def copy(side, database: str = NAME) -> dict:
-    """Checks that a copy equals the original except for the accounts, which change, and describes
-    the copy."""
+    """Checks that a copy equals the original except for the accounts, and describes it."""
     found = side.checksums(database)
     first = side.checksums()
     assert found.pop("account") and first.pop("account")
@@ -29,7 +28,7 @@ def copy(side, database: str = NAME) -> dict:
 def test_tools_of_the_server(beside):
     def use(side) -> dict:
         shop.make(side)
-        with shop.Writing(side):
+        with shop.writing(side):
             dump = side.tool("mariadb-dump", "--single-transaction", "--routines",
                              "--result-file=dump.sql", sides.DATABASE, timed="dump")
         side.server.sql(f"CREATE DATABASE {NAME}")
@@ -67,7 +66,7 @@ def test_mydumper(beside, words):
         given = ["--user", sides.USER, "--password", sides.PASSWORD, "--socket",
                  side.server.socket, "--threads", 4]
         environment = fetched.libraries(root)
-        with shop.Writing(side):
+        with shop.writing(side):
             side.call(root / "usr/bin/mydumper", *given, "--database", sides.DATABASE,
                       "--outputdir", side.folder / "dump", "--rows", 5000, *words,
                       env=environment, timed="dump")

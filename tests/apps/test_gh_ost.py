@@ -21,7 +21,7 @@ def test_gh_ost(beside, words):
 
     def use(side) -> dict:
         shop.make(side)
-        with shop.Writing(side) as writing:
+        with shop.writing(side):
             side.call(program, "--host=127.0.0.1", f"--port={side.port}",
                       f"--user={sides.USER}", f"--password={sides.PASSWORD}",
                       f"--database={sides.DATABASE}", "--table=account",
@@ -29,8 +29,8 @@ def test_gh_ost(beside, words):
                       "--allow-on-master", "--assume-rbr", "--chunk-size=50", "--execute",
                       "--initially-drop-old-table", "--ok-to-drop-table",
                       "--default-retries=10", *words, timed="change")
-            writing.check()
-        writing.check()
+            shop.check(side)
+        shop.check(side)
         return {"tables": side.has_only_its_engine(), "schema": side.schema(),
                 "seen": side.rows("SELECT DISTINCT seen FROM account")}
     beside(" ".join([f"gh-ost {VERSION[1:]}", *words]), use)

@@ -7,6 +7,7 @@ import fetched
 import pages
 import php
 import pytest
+import servers
 import sides
 
 COUNT, COUNT_LARGE = 200, 4000
@@ -26,9 +27,7 @@ SIZE_RATIO_MAX = 1 / 3
 @pytest.fixture
 def dump(new_server, tmp_path, large):
     """Writes an XML export of a wiki and returns its path."""
-    server = new_server()
-    server.start()
-    place = tmp_path / "pages.xml"
+    server, place = servers.started(new_server()), tmp_path / "pages.xml"
     with open(place, "w", encoding="utf-8") as file:
         file.write(HEAD)
         for number, (title, text) in enumerate(pages.pages(server, COUNT_LARGE if large else COUNT),
@@ -50,7 +49,6 @@ def test_mediawiki(beside, dump):
 
 
 def sizes(inno, cheetah) -> str:
-    """Returns a comparison of the sizes on disk."""
     said = []
     for what, size in (("data", sides.Side.disk), ("with all logs", sides.Side.folder_bytes)):
         first, second = size(inno), size(cheetah)
@@ -60,7 +58,6 @@ def sizes(inno, cheetah) -> str:
 
 
 def use(side, wiki, dump) -> dict:
-    """Installs a wiki and uses it."""
     settings = {"MW_INSTALL_PATH": str(wiki), **php.environment()}
     local = side.folder / "LocalSettings.php"
 

@@ -1,5 +1,4 @@
-"""Node.js: Sequelize and Knex with schemas, relations, transactions with row locks, and
-migrations."""
+"""Node.js: Sequelize and Knex with schemas, relations, transactions with row locks, migrations."""
 
 import json
 

@@ -4,6 +4,7 @@ import re
 
 import fetched
 import pytest
+import servers
 import shop
 import sides
 from cheetah_tools.paths import SERVER
@@ -20,7 +21,6 @@ def toolkit():
 
 
 def run(side, root, name: str, *words, **more) -> str:
-    """Runs one of the toolkit's programs and returns its output."""
     library = root / DRIVER
     perl = [root / "usr/share/perl5", library.parents[3], library.parents[4]]
     environment = {**fetched.libraries(root), "HOME": str(side.folder),
@@ -39,12 +39,12 @@ def source(side, **more) -> str:
 def test_online_schema_change(beside, toolkit):
     def use(side) -> dict:
         shop.make(side)
-        with shop.Writing(side) as writing:
+        with shop.writing(side):
             run(side, toolkit, "pt-online-schema-change", "--execute", "--alter",
                 "ADD COLUMN seen INT NOT NULL DEFAULT 3, ADD KEY (seen, balance)",
                 "--chunk-size", 20, "--no-check-replication-filters",
                 source(side, D=sides.DATABASE, t="account"), timed="accounts")
-            writing.check()
+            shop.check(side)
         # First a parent table, whose child's constraint is rebuilt. Then a child table with a
         # trigger.
         said = run(side, toolkit, "pt-online-schema-change", "--execute", "--alter",
@@ -54,7 +54,7 @@ def test_online_schema_change(beside, toolkit):
         run(side, toolkit, "pt-online-schema-change", "--execute", "--alter", "ENGINE=InnoDB",
             "--preserve-triggers", "--chunk-size", 5000,
             source(side, D=sides.DATABASE, t="item"), timed="items")
-        writing.check()
+        shop.check(side)
         assert "Successfully altered" in said
         checksums = side.checksums()
         assert checksums.pop("account")
@@ -67,7 +67,7 @@ def test_checksums_and_archive(beside, toolkit):
     def use(side) -> dict:
         shop.make(side)
         found = {}
-        with shop.Writing(side):
+        with shop.writing(side):
             said = run(side, toolkit, "pt-table-checksum", "--no-check-binlog-format",
                        "--databases", sides.DATABASE, "--replicate", "percona.checksums",
                        "--chunk-size", 3000, "--recursion-method", "none", source(side),
@@ -91,9 +91,10 @@ def test_checksums_and_archive(beside, toolkit):
         found |= {"old": side.checksums("old")["item"], "item": side.checksums()["item"],
                   "purchase": side.checksums()["purchase"]}
         # Makes two different tables equal, in transactions.
-        side.rows("CREATE TABLE twin LIKE customer")
-        side.rows("INSERT INTO twin SELECT * FROM customer WHERE id % 50")
-        side.rows("UPDATE twin SET name = CONCAT(name, '!') WHERE id % 77 = 0")
+        servers.run(side.server, "CREATE TABLE twin LIKE customer",
+                    "INSERT INTO twin SELECT * FROM customer WHERE id % 50",
+                    "UPDATE twin SET name = CONCAT(name, '!') WHERE id % 77 = 0",
+                    database=sides.DATABASE)
         run(side, toolkit, "pt-table-sync", "--execute", "--no-check-slave", "--transaction",
             source(side, D=sides.DATABASE, t="customer"),
             source(side, D=sides.DATABASE, t="twin"), timed="sync", ok=(0, 2))
@@ -116,10 +117,8 @@ def test_reports(beside, toolkit):
                                     "--user", sides.USER, "--password", sides.PASSWORD,
                                     "--engine", side.engine.name, sides.DATABASE).split())
         assert "`app`.`item`" in found["found"]
-        with_error = side.server.connect(sides.DATABASE)
-        with pytest.raises(Exception, match="1452"), with_error.cursor() as cursor:
-            cursor.execute("INSERT INTO item VALUES (99999999, 1, 'x', 1, NULL)")
-        with_error.close()
+        with pytest.raises(Exception, match="1452"):
+            side.rows("INSERT INTO item VALUES (99999999, 1, 'x', 1, NULL)")
         summary = run(side, toolkit, "pt-mysql-summary", "--socket", side.server.socket, "--user",
                       sides.USER, "--password", sides.PASSWORD, "--", "--user", sides.USER,
                       f"--password={sides.PASSWORD}", "--socket", side.server.socket,

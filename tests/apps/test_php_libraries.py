@@ -1,5 +1,4 @@
-"""Doctrine's DBAL and ORM, and Laravel's Illuminate\\Database: schemas, relations and
-transactions."""
+"""Doctrine's DBAL and ORM, Laravel's Illuminate\\Database: schemas, relations, transactions."""
 
 import json
 
@@ -9,7 +8,6 @@ import pytest
 
 
 def said(side, root, script: str, *words, **more) -> str:
-    """Runs one of our scripts and returns its output."""
     settings = {"include_path": root / "usr/share/php", "error_reporting": "E_ALL & ~E_DEPRECATED"}
     return side.call(*php.words(settings), fetched.HERE / script, side.server.socket, *words,
                      env=php.environment(), **more)

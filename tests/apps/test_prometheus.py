@@ -1,6 +1,7 @@
 """Prometheus with mysqld_exporter: the dashboard and the alert rules in tools/monitoring."""
 
 import contextlib
+import functools
 import json
 import subprocess
 import urllib.parse
@@ -27,12 +28,10 @@ scrape_configs:
 
 @pytest.fixture
 def prometheus():
-    """Returns the folder with Prometheus and promtool."""
     return fetched.debian("prometheus", ["prometheus"], PROGRAMS)
 
 
 def promtool(root, *words) -> None:
-    """Runs promtool, and fails with its output if it fails."""
     done = subprocess.run([root / "usr/bin/promtool", *map(str, words)], text=True,
                           capture_output=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -45,8 +44,7 @@ def test_promtool_takes_the_rules_and_they_say_what_they_should(prometheus):
 
 @contextlib.contextmanager
 def watched(prometheus, server):
-    """Runs Prometheus and an exporter that samples the server each second. Yields the port of
-    Prometheus."""
+    """Runs Prometheus and an exporter that samples the server each second. Yields the port."""
     root = fetched.debian("mysqld-exporter", ["prometheus-mysqld-exporter"], [EXPORTER])
     server.sql("CREATE USER exporter@localhost IDENTIFIED BY 'exporter'")
     server.sql("GRANT PROCESS, REPLICATION CLIENT, SLAVE MONITOR, SELECT ON *.* "
@@ -85,48 +83,39 @@ def test_alerts_and_the_error_log_name_stalls_within_ten_seconds(prometheus, new
     each raise an alert and a line in the error log within ten seconds."""
     server = new_server({"loose_cheetah_log_file_size": "1M", "loose_cheetah_log_size_max": "8M"})
     disk = stalls.StalledDisk(server)
-    server.start()
-    server.sql("CREATE DATABASE d")
-    server.sql("CREATE TABLE d.t (a INT PRIMARY KEY AUTO_INCREMENT, b BLOB) ENGINE=CHEETAH")
-    server.sql("INSERT INTO d.t VALUES (1, '')")
+    servers.started(server, "CREATE DATABASE d", "CREATE TABLE d.t (a INT PRIMARY KEY "
+                    "AUTO_INCREMENT, b BLOB) ENGINE=CHEETAH", "INSERT INTO d.t VALUES (1, '')")
     insert = "INSERT INTO t (b) VALUES ('x')"
     fill = "INSERT INTO t (b) SELECT RANDOM_BYTES(900) FROM mysql.seq_1_to_30000"
     with watched(prometheus, server) as own, contextlib.closing(server.connect("d")) as owner:
-        named = Named(own, server)
+        assert_named = functools.partial(assert_named_soon, own, server)
         disk.stall("#cheetah")
         with stalls.busy(server, 1, insert):
-            named.soon("CheetahStallLasts", "the disk", "disk", "for the disk")
+            assert_named("CheetahStallLasts", "the disk", "disk", "for the disk")
             disk.go_on()
         disk.stall("#cheetah/seg")
         with stalls.busy(server, 1, fill):
-            named.soon("CheetahStallLasts", "a step of a checkpoint", "checkpoint",
-                       "for a step of a checkpoint to end")
-            named.soon("CheetahStallLasts", "room in the log", "log space", "for room in the log")
+            assert_named("CheetahStallLasts", "a step of a checkpoint", "checkpoint",
+                         "for a step of a checkpoint to end")
+            assert_named("CheetahStallLasts", "room in the log", "log space", "for room in the log")
             disk.go_on()
         owner.begin()
         owner.cursor().execute("UPDATE t SET b = 'y' WHERE a = 1")
         with stalls.busy(server, 12, "UPDATE t SET b = 'z' WHERE a = 1"):
-            named.soon("CheetahLocksPileUp", None, "row lock", "for row locks")
+            assert_named("CheetahLocksPileUp", None, "row lock", "for row locks")
             owner.rollback()
         ended = {"CheetahStallLasts", "CheetahLocksPileUp"}
         servers.wait_until(lambda: not ended & {name for name, _ in firing(own)}, "alerts stay")
 
 
-class Named:
-    """Waits until an alert and the error log report a stall."""
-
-    def __init__(self, port: int, server):
-        self.port, self.server = port, server
-
-    def soon(self, alert: str, stall, reason: str, line: str) -> None:
-        """Waits for the stall's alert and its line in the error log. By then, the stall must have
-        lasted less than ten seconds according to `cheetah_stalls`."""
-        servers.wait_until(lambda: (alert, stall) in firing(self.port), f"{alert}, {stall}")
-        servers.wait_until(lambda: line in self.server.log.read_text(errors="replace"), line)
-        lasted_us = self.server.value("SELECT current_max_us "
-                                      "FROM information_schema.cheetah_stalls "
-                                      f"WHERE reason = {reason!r}")
-        assert 5e6 < lasted_us < 10e6, f"{reason} has lasted {lasted_us / 1e6:.1f} s"
+def assert_named_soon(port: int, server, alert: str, stall, reason: str, line: str) -> None:
+    """Waits for the stall's alert and its line in the error log. By then, the stall must have
+    lasted less than ten seconds according to `cheetah_stalls`."""
+    servers.wait_until(lambda: (alert, stall) in firing(port), f"{alert}, {stall}")
+    servers.wait_until(lambda: line in server.log.read_text(errors="replace"), line)
+    lasted_us = server.value("SELECT current_max_us FROM information_schema.cheetah_stalls "
+                             f"WHERE reason = {reason!r}")
+    assert 5e6 < lasted_us < 10e6, f"{reason} has lasted {lasted_us / 1e6:.1f} s"
 
 
 def firing(port: int) -> set:
@@ -154,7 +143,6 @@ def ask(port: int, query: str) -> list:
 
 
 def get(port: int, what: str, **words) -> dict:
-    """Returns the data from an API call."""
     address = f"http://127.0.0.1:{port}/api/v1/{what}?{urllib.parse.urlencode(words)}"
     with urllib.request.urlopen(address, timeout=60) as answer:
         return json.load(answer)["data"]

@@ -7,8 +7,7 @@ import fetched
 TESTS = ["test/dialect/test_suite.py", "test/dialect/mysql"]
 TESTS_LARGE = ["test/orm/test_cascade.py", "test/orm/test_transaction.py", "test/orm/test_query.py",
                "test/orm/test_naturalpks.py", "test/sql/test_query.py", "test/engine"]
-# These tests create a table with a named engine and compare the name with the engine they read
-# back.
+# These tests create a table with a named engine and compare the name that they read back.
 NAMES_ENGINES = ["test_reflection_with_subpartition_options",
                  "test_reflection_with_subpartition_options_two",
                  "test_reflection_with_table_options"]

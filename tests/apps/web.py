@@ -24,7 +24,6 @@ class Site:
         return self._open(path + ("?" if query else "") + urllib.parse.urlencode(query))
 
     def post(self, path: str, fields: dict) -> str:
-        """Submits a form and returns the resulting page."""
         return self._open(path, urllib.parse.urlencode(fields).encode())
 
     def answers(self) -> bool:
@@ -40,8 +39,7 @@ class Site:
 
 @contextlib.contextmanager
 def served(side, root, script=None, settings: dict = None):
-    """Serves the folder `root` as a Site while the block lasts. `script`, if given, handles each
-    request."""
+    """Serves the folder `root` as a Site during the block. `script` may handle each request."""
     port = sides.free_port()
     words = [*php.words({"session.save_path": side.folder, "display_errors": "0",
                          "log_errors": "1", "error_log": side.folder / "php.log",
@@ -54,7 +52,6 @@ def served(side, root, script=None, settings: dict = None):
 
 
 def text(page: str) -> str:
-    """Returns the visible text of a page, without tags and scripts and with whitespace
-    collapsed."""
+    """Returns the visible text of a page, with whitespace collapsed."""
     page = re.sub(r"(?s)<(script|style)\b.*?</\1>", " ", page)
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page)).strip()

@@ -1,8 +1,5 @@
-"""Column types and their random values, as SQL text.
-
-Values are drawn from small pools, so duplicates, strings that are equal but different (in case,
-accents or trailing spaces), and limits of the type are frequent.
-"""
+"""Column types and their random values, as SQL text, from small pools: duplicates, equal but
+different strings (in case, accents or trailing spaces) and limits of the type are frequent."""
 
 # Without utf8mb4_uca1400_as_cs: with that collation the server's order of 'A' and 'ä' varies, even
 # within one InnoDB table. tests/sql/collations_all.sql has all collations.
@@ -26,27 +23,18 @@ def quote(text: str) -> str:
 
 
 class Column:
-    """A column: its definition, its properties and random literals of its type."""
-
     def __init__(self, name, type_text, family, literal, prefix_max=0, nullable=True, extra="",
                  must_prefix=False, indexable=True):
-        self.name = name
-        self.type_text = type_text
+        self.name, self.type_text, self._literal = name, type_text, literal
         self.family = family            # integer, decimal, float, text, bytes, temporal, other
-        self._literal = literal
         # The maximum length of an index prefix in characters; 0 = no prefixes.
         self.prefix_max = prefix_max
         self.must_prefix = must_prefix  # blobs are indexed by prefix only
-        self.indexable = indexable
-        self.nullable = nullable
-        self.extra = extra
-        self.generated = False
-        self.virtual = False
-        self.auto_increment = False
+        self.indexable, self.nullable, self.extra = indexable, nullable, extra
+        self.generated = self.virtual = self.auto_increment = False
 
     def literal(self, rng, bad_part=0.02) -> str:
-        """Returns a random literal: sometimes NULL or DEFAULT, and rarely a value that does not fit
-        the type."""
+        """Returns a random literal: sometimes NULL or DEFAULT, rarely a value that does not fit."""
         roll = rng.random()
         if roll < (0.12 if self.nullable else 0.004):
             return "NULL"
@@ -65,13 +53,11 @@ class Column:
         return "'red'" if literal == "''" and self.type_text.startswith("ENUM") else literal
 
     def definition(self) -> str:
-        """Returns the column's line for CREATE TABLE."""
         null = "" if self.generated else ("" if self.nullable else " NOT NULL")
         return f"`{self.name}` {self.type_text}{null}{self.extra}"
 
 
 def random_column(rng, name: str) -> Column:
-    """Returns a column of a random type."""
     maker = rng.choices([integer, decimal, floating, bit, temporal, varying_text, fixed_text,
                          long_text, short_bytes, long_bytes, enumeration, set_of, json, address,
                          uuid, geometry],
@@ -86,7 +72,6 @@ def random_column(rng, name: str) -> Column:
 
 
 def integer(rng, name: str) -> Column:
-    """Returns a column of type TINYINT to BIGINT, signed, unsigned or zerofill."""
     base = rng.choice(list(INTEGER_BITS))
     unsigned = rng.random() < 0.4
     bits = INTEGER_BITS[base]
@@ -115,8 +100,7 @@ def decimal(rng, name: str) -> Column:
 
 
 def floating(rng, name: str) -> Column:
-    """Returns a FLOAT or DOUBLE column. It is never summed because the order of additions depends
-    on the plan."""
+    """Returns a column that is never summed because the order of additions depends on the plan."""
     def literal(r):
         return r.choice([str(r.randint(-5, 5)), f"{r.uniform(-10, 10):.3f}", "0", "-0.0", "1e10",
                          "-2.5e-7", "0.5"])
@@ -130,7 +114,6 @@ def bit(rng, name: str) -> Column:
 
 
 def temporal(rng, name: str) -> Column:
-    """Returns a date or time column, possibly with fractions of a second."""
     base = rng.choice(["DATE", "TIME", "DATETIME", "TIMESTAMP", "YEAR"])
     digits = rng.choice([0, 0, 1, 3, 6]) if base in ("TIME", "DATETIME", "TIMESTAMP") else 0
 
@@ -156,8 +139,7 @@ def temporal(rng, name: str) -> Column:
     type_text = base + (f"({digits})" if digits else "")
     column = Column(name, type_text, "temporal", literal)
     if base == "TIMESTAMP":
-        # Otherwise the first TIMESTAMP column gets DEFAULT and ON UPDATE CURRENT_TIMESTAMP
-        # implicitly.
+        # Otherwise the first TIMESTAMP column implicitly gets DEFAULT and ON UPDATE.
         column.nullable = True
         column.extra = " NULL"
     return column
@@ -173,7 +155,6 @@ def words(r, longest: int) -> str:
 
 
 def collated(rng, type_text: str) -> str:
-    """Adds a random collation to the type."""
     collation = rng.choice(COLLATIONS)
     return f"{type_text} CHARACTER SET {collation.split('_')[0]} COLLATE {collation}"
 
@@ -220,7 +201,6 @@ def like_of(rng, column: Column) -> str:
 
 
 def varying_text(rng, name: str) -> Column:
-    """Returns a VARCHAR column. Some of its values are long."""
     length = rng.choice([1, 5, 20, 63, 64, 200, 300])
     type_text = collated(rng, f"VARCHAR({length})")
     other_letters = left_out(type_text)
@@ -241,7 +221,6 @@ def fixed_text(rng, name: str) -> Column:
 
 
 def long_text(rng, name: str) -> Column:
-    """Returns a TEXT column. Some of its values are far longer than a page."""
     base = rng.choice(["TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT"])
     longest, type_text = 60 if base == "TINYTEXT" else 90000, collated(rng, base)
     while not prefix_of(type_text, 1):
@@ -262,7 +241,6 @@ def some_bytes(r, longest: int) -> str:
 
 
 def short_bytes(rng, name: str) -> Column:
-    """Returns a VARBINARY or BINARY column."""
     kind, length = rng.choice([("VARBINARY", length) for length in (1, 16, 255, 400)]
                               + [("BINARY", length) for length in (1, 4, 20)])
     return Column(name, f"{kind}({length})", "bytes", lambda r: some_bytes(r, length),
@@ -314,6 +292,5 @@ def uuid(rng, name: str) -> Column:
 
 
 def geometry(rng, name: str) -> Column:
-    """Returns a POINT column, which is never indexed."""
     return Column(name, "POINT", "geometry",
                   lambda r: f"POINT({r.randint(0, 5)}, {r.randint(0, 5)})", indexable=False)

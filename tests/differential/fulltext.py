@@ -13,7 +13,7 @@ import re
 import subprocess
 
 from cheetah_tools.paths import shared_data
-from statements import Statement, Stream
+from statements import no_matter, Statement, Stream
 from twins import difference
 
 # The settings with which InnoDB counts exactly.
@@ -44,13 +44,10 @@ ROWS_MAX = 150
 
 
 class Index:
-    """A full-text index: its name and columns."""
-
     def __init__(self, name: str, columns: list):
         self.name, self.columns = name, columns
 
     def definition(self) -> str:
-        """Returns the index's line for CREATE TABLE and ALTER TABLE."""
         return f"FULLTEXT KEY {self.name} ({', '.join(self.columns)})"
 
 
@@ -64,17 +61,15 @@ class Texts:
 
     def create(self) -> str:
         columns = ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
-        more = "".join(f", {definition}"
-                       for definition in [self.key, *(index.definition() for index in self.indexes)]
-                       if definition)
-        return (f"CREATE TABLE {self.name} (id INT NOT NULL, tag VARCHAR(20) NOT NULL, n INT, "
-                f"{columns}{more}) CHARACTER SET {self.charset[0]} COLLATE {self.charset[1]}")
+        keys = filter(None, [self.key, *(index.definition() for index in self.indexes)])
+        parts = ", ".join(["id INT NOT NULL", "tag VARCHAR(20) NOT NULL", "n INT", columns, *keys])
+        return (f"CREATE TABLE {self.name} ({parts}) "
+                f"CHARACTER SET {self.charset[0]} COLLATE {self.charset[1]}")
 
 
 @functools.cache
 def real_texts() -> list:
-    """Returns texts from the data sets next to the project, or an empty list if there are no data
-    sets."""
+    """Returns texts from the data sets next to the project, or an empty list."""
     texts = []
     for name in ("feed_beer", "ltgwiki"):
         path = shared_data() / f"{name}.sql.zst"
@@ -93,13 +88,11 @@ def real_texts() -> list:
 
 
 def quoted(text: str) -> str:
-    """Returns the text as an SQL literal."""
     return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def same_ranks(left: list, right: list) -> str:
-    """Compares rows and ranks, where the rank is the last column. Returns the difference, or an
-    empty string."""
+    """Returns the difference of rows and ranks (the last column), or an empty string."""
     if len(left) != len(right):
         return "numbers of rows differ"
     for mine, other in zip(sorted(left, key=by_key_and_rank), sorted(right, key=by_key_and_rank),
@@ -125,14 +118,10 @@ def by_key_and_rank(row) -> tuple:
     return (*row[:-1], float(row[-1]))
 
 
-def no_matter(_left: list, _right: list) -> str:
-    """Accepts any rows, so that only errors are compared. Engines count and report work in their
-    own ways."""
-    return ""
-
-
 class Fulltext(Stream):
     """Statements on tables with full-text indexes."""
+
+    ddl_compare = staticmethod(no_matter)   # engines count work in their own ways
 
     def __init__(self, rng, folder):
         super().__init__(rng, folder)
@@ -143,7 +132,6 @@ class Fulltext(Stream):
                       (self.ranks, 12), (self.change_found, 1)]
 
     def columns_of(self, _table) -> str:
-        """Returns the columns to compare."""
         return "id, tag, n, t1, t2, t3"
 
     def next(self) -> list:
@@ -175,7 +163,6 @@ class Fulltext(Stream):
         return self.rng.choice(self.rng.choices(kinds, [60, 12, 6, 2, 8][:len(kinds)])[0])
 
     def text(self, table, words_max=12) -> str:
-        """Returns a literal: NULL, an empty string, a real text or random words."""
         rng = self.rng
         roll = rng.random()
         if roll < 0.06:
@@ -195,7 +182,6 @@ class Fulltext(Stream):
         return quoted(text)
 
     def row(self, table) -> str:
-        """Returns the values of a new row."""
         self.last_id += 1
         columns = ", ".join(self.text(table) if not kind.startswith("CHAR") else self.char(table)
                             for kind in table.columns.values())
@@ -203,11 +189,9 @@ class Fulltext(Stream):
                 f"{columns})")
 
     def char(self, table) -> str:
-        """Returns a text that fits in CHAR(200)."""
         return f"LEFT({self.text(table, 4)}, 200)"
 
     def value(self, table, column: str) -> str:
-        """Returns a new value for that column."""
         return self.char(table) if table.columns[column].startswith("CHAR") else self.text(table)
 
     def some_id(self) -> int:
@@ -217,7 +201,6 @@ class Fulltext(Stream):
     # --- rows
 
     def insert(self) -> Statement:
-        """INSERT of one or more rows."""
         table = self.table()
         rows = ", ".join(self.row(table) for _ in range(self.rng.choice([1, 1, 2, 5])))
         ignore = self.rng.choice(["", "", " IGNORE"])
@@ -225,8 +208,7 @@ class Fulltext(Stream):
 
     def again(self, table) -> str:
         """Returns a row whose ID may already exist."""
-        row = self.row(table)
-        return re.sub(r"^\(\d+", f"({self.some_id()}", row)
+        return re.sub(r"^\(\d+", f"({self.some_id()}", self.row(table))
 
     def has_one_key(self, table) -> bool:
         """Returns whether the ID alone is a key. Otherwise a row with an existing ID would be
@@ -234,7 +216,6 @@ class Fulltext(Stream):
         return table.key in ("PRIMARY KEY (id)", "PRIMARY KEY (id DESC)", "UNIQUE KEY u (id)")
 
     def replace(self) -> Statement:
-        """REPLACE of one or two rows."""
         table = self.table()
         if not self.has_one_key(table):
             return self.insert()
@@ -242,7 +223,6 @@ class Fulltext(Stream):
         return Statement(f"REPLACE INTO {table.name} VALUES {rows}")
 
     def on_duplicate(self) -> Statement:
-        """INSERT .. ON DUPLICATE KEY UPDATE of one row."""
         table = self.table()
         if not self.has_one_key(table):
             return self.insert()
@@ -250,7 +230,6 @@ class Fulltext(Stream):
                          f"ON DUPLICATE KEY UPDATE {self.change(table)}")
 
     def change(self, table) -> str:
-        """Returns assignments for UPDATE: to text columns, or to the column without an index."""
         rng = self.rng
         if rng.random() < 0.15:
             return f"n = n + {rng.randint(1, 3)}"
@@ -258,7 +237,6 @@ class Fulltext(Stream):
         return ", ".join(f"{column} = {self.value(table, column)}" for column in columns)
 
     def where(self) -> str:
-        """Returns a condition for one row or a few rows."""
         if self.rng.random() < 0.6:
             return f"id = {self.some_id()}"
         start = self.some_id()
@@ -295,7 +273,6 @@ class Fulltext(Stream):
             f"DELETE FROM {table.name} WHERE {found} AND n = 3"]))]
 
     def transaction(self) -> list:
-        """Begins a transaction, rolls back to a savepoint, or ends the transaction."""
         if not self.in_transaction:
             return [Statement("BEGIN", apply=lambda: setattr(self, "in_transaction", True))]
         if self.rng.random() < 0.4:
@@ -306,13 +283,9 @@ class Fulltext(Stream):
     def end(self) -> Statement:
         return Statement(self.rng.choice(["COMMIT", "COMMIT", "ROLLBACK"]), apply=self.ended)
 
-    def ended(self) -> None:
-        self.in_transaction = False
-
     # --- definitions
 
     def new_table(self) -> list:
-        """Creates a table with one or two indexes and some rows."""
         self.names_made += 1
         table = Texts(f"t{self.names_made}", self.rng)
         for no in range(self.rng.choice([1, 1, 2])):
@@ -324,18 +297,9 @@ class Fulltext(Stream):
                 Statement(f"INSERT INTO {table.name} VALUES {rows}")]
 
     def new_index(self, table, name: str) -> Index:
-        """Returns an index over one to three columns."""
         return Index(name, self.rng.sample(list(table.columns), self.rng.choice([1, 2, 2, 3])))
 
-    def ddl(self, text: str, change=lambda: None) -> Statement:
-        """A statement that commits the open transaction."""
-        def apply():
-            self.ended()
-            change()
-        return Statement(text, apply=apply, compare=no_matter)
-
     def alter(self) -> Statement:
-        """Adds, drops and renames indexes, adds columns, or rebuilds the table."""
         rng, table = self.rng, self.table()
         self.names_made += 1
         name, how = (f"f{self.names_made}",
@@ -357,8 +321,7 @@ class Fulltext(Stream):
             return self.ddl(f"ALTER TABLE {table.name} RENAME INDEX {index.name} TO {name}",
                             lambda: setattr(index, "name", name))
         if roll < 0.85:
-            # The next step drops the column, so that statements generated for the old columns still
-            # fit.
+            # The next step drops the column, so that statements for the old columns still fit.
             return self.ddl(f"ALTER TABLE {table.name} ADD COLUMN c{self.names_made} INT "
                             f"DEFAULT 7 FIRST{rng.choice(['', built])}",
                             lambda: self.drop_column(table, f"c{self.names_made}"))
@@ -373,8 +336,7 @@ class Fulltext(Stream):
         return self.ddl(f"TRUNCATE TABLE {self.table().name}")
 
     def fill(self) -> list:
-        """Creates an empty table and copies the rows of another table with INSERT .. SELECT or LOAD
-        DATA."""
+        """Fills an empty table with another table's rows by INSERT .. SELECT or LOAD DATA."""
         source = self.table()
         columns, name = self.columns_of(source), f"copy{self.names_made}"
         self.names_made += 1
@@ -399,8 +361,7 @@ class Fulltext(Stream):
     # --- searches
 
     def columns(self, table) -> str:
-        """Returns the columns of an index in any order, or rarely other columns, which is an
-        error."""
+        """Returns the columns of an index in any order, or rarely others, which is an error."""
         rng = self.rng
         columns = (list(rng.choice(table.indexes).columns) if rng.random() < 0.97
                    else rng.sample(list(table.columns), 1))
@@ -498,13 +459,10 @@ class Fulltext(Stream):
         return self.rng.choice([" ", " ", ", ", "  "]).join(words)
 
     def boolean_list(self, table, depth: int) -> str:
-        """Returns terms, phrases and lists, with operators."""
-        items = [self.boolean_item(table, depth)
-                 for _ in range(self.rng.choice([1, 1, 2, 2, 3, 4]))]
-        return " ".join(items)
+        return " ".join(self.boolean_item(table, depth)
+                        for _ in range(self.rng.choice([1, 1, 2, 2, 3, 4])))
 
     def boolean_item(self, table, depth: int) -> str:
-        """Returns one term, phrase or list, with or without an operator."""
         rng = self.rng
         operator = rng.choice(["", "", "", "+", "+", "-", "~", "<", ">"])
         roll = rng.random()
@@ -513,9 +471,7 @@ class Fulltext(Stream):
         if roll < 0.35:
             near = rng.choice(["", "", f"@{rng.randint(0, 8)}", f" @{rng.randint(1, 20)}"])
             return f'{operator}"{self.phrase(table)}"{near}'
-        word = self.word(table)
-        if "-" in word:
-            word = word.partition("-")[0]
+        word = self.word(table).partition("-")[0]
         if roll < 0.55:
             return (operator + word[:rng.randint(1, len(word))].rstrip("'")
                     + rng.choice(["*", "*", " *"]))
@@ -527,7 +483,4 @@ class Fulltext(Stream):
         at = rng.randint(0, len(query))
         if rng.random() < 0.3:
             return query[:at] + query[at + 1:]
-        return (query[:at]
-                + rng.choice(['"', "+", "-", "~", "<", ">", "(", ")", "*", "@", "%", "@2", "++",
-                              "'", " "])
-                + query[at:])
+        return query[:at] + rng.choice([*'"+-~<>()*@%', "@2", "++", "'", " "]) + query[at:]

@@ -23,8 +23,7 @@ COLUMNS = "(id, a, b, code, of, v)"
 
 
 class Node:
-    """A table. `id` is its primary key, `code` an indexed string, and the other columns refer to
-    rows."""
+    """A table with a primary key `id`, an indexed string `code`, and columns that refer to rows."""
 
     def __init__(self, name: str):
         self.name = name
@@ -62,8 +61,7 @@ class Graph(Stream):
         return Statement(
             f"CREATE TABLE {node.name} (id INT PRIMARY KEY, a INT, b INT, code {text % length}, "
             f"of {text % 15}, v INT, {unique}KEY code (code{direction}), KEY ba (b, a), "
-            "KEY ab (a, b))",
-            apply=lambda: self.tables.append(node))
+            "KEY ab (a, b))", apply=lambda: self.tables.append(node))
 
     def tie(self) -> Statement:
         """ADD FOREIGN KEY, in place or by a copy."""
@@ -75,8 +73,7 @@ class Graph(Stream):
         # indexes determines whether a row finds itself.
         parent = (self.table() if columns == "id"
                   else rng.choice([node for node in self.tables if node is not child]))
-        # If two constraints have the same columns, InnoDB checks one of them in the middle of the
-        # other's action.
+        # If two constraints share columns, InnoDB checks one in the middle of the other's action.
         tie = (child, own, parent, columns)
         actions = rng.choice(REFUSALS if self.has_circles else ACTIONS)
         if (tie in self.ties or self.disturbs({**self.ties, tie: actions})
@@ -84,11 +81,10 @@ class Graph(Stream):
             return self.insert()
         self.ties[tie] = actions
         self.constraints += 1
-        name = f"x{self.constraints}" if rng.random() < 0.8 else ""
-        constraint = f"CONSTRAINT {name} " if name else ""
+        constraint = f"CONSTRAINT x{self.constraints} " if rng.random() < 0.8 else ""
         how = rng.choice(["", ", ALGORITHM = COPY"])
-        return Statement(f"ALTER TABLE {child.name} ADD {constraint}FOREIGN KEY ({own}) REFERENCES "
-                         f"{parent.name} ({columns}){actions}{how}", apply=self.end)
+        return self.ddl(f"ALTER TABLE {child.name} ADD {constraint}FOREIGN KEY ({own}) REFERENCES "
+                        f"{parent.name} ({columns}){actions}{how}")
 
     def disturbs(self, ties: dict) -> bool:
         """Returns whether a row may lose two parents in one statement while the action of one
@@ -118,26 +114,21 @@ class Graph(Stream):
 
     def untie(self) -> Statement:
         """DROP FOREIGN KEY of a constraint that may not exist."""
-        return Statement(f"ALTER TABLE {self.table().name} DROP FOREIGN KEY IF EXISTS "
-                         f"x{self.rng.randint(1, self.constraints)}", apply=self.end)
+        return self.ddl(f"ALTER TABLE {self.table().name} DROP FOREIGN KEY IF EXISTS "
+                        f"x{self.rng.randint(1, self.constraints)}")
 
     def rename(self) -> list:
         """Renames a table. Its constraints follow."""
         node = self.table()
         new = node.name + "r" if len(node.name) < 6 else "n" + node.name[1:].replace("r", "") + "s"
-
-        def apply():
-            node.name = new
-            self.end()
-        return [Statement(f"RENAME TABLE {node.name} TO {new}", apply=apply)]
+        return [self.ddl(f"RENAME TABLE {node.name} TO {new}", lambda: setattr(node, "name", new))]
 
     def rebuild(self) -> list:
         """Rebuilds a table by a copy and compares the constraints shown afterwards."""
         name = self.table().name
-        return [Statement(f"ALTER TABLE {name} FORCE, ALGORITHM = COPY", apply=self.end),
-                Statement("SELECT constraint_name, table_name, referenced_table_name, "
-                          "update_rule, delete_rule "
-                          "FROM information_schema.referential_constraints "
+        return [self.ddl(f"ALTER TABLE {name} FORCE, ALGORITHM = COPY"),
+                Statement("SELECT constraint_name, table_name, referenced_table_name, update_rule, "
+                          "delete_rule FROM information_schema.referential_constraints "
                           "WHERE constraint_schema = '{twin}'")]
 
     def redefine(self) -> Statement:
@@ -150,21 +141,15 @@ class Graph(Stream):
         statement = f"ALTER TABLE {name} {change}"
         if self.rng.random() < 0.15:
             statement = f"TRUNCATE TABLE {name}"
-        return Statement(statement, apply=self.end)
-
-    def end(self) -> None:
-        """Marks the transaction as ended, since a change of definitions commits."""
-        self.in_transaction = False
+        return self.ddl(statement)
 
     # --- rows
 
     def number(self) -> str:
-        """Returns a small number or NULL."""
         return "NULL" if self.rng.random() < 0.25 else str(self.rng.randint(1, VALUES))
 
     def text(self) -> str:
-        """Returns a short string. Strings may differ in case and trailing spaces, which comparisons
-        ignore."""
+        """Returns a short string. Case and trailing spaces vary, which comparisons ignore."""
         if self.rng.random() < 0.25:
             return "NULL"
         word = self.rng.choice(["one", "two", "three", "four"])
@@ -176,7 +161,6 @@ class Graph(Stream):
                 f"{self.rng.randint(0, 9)})")
 
     def rows(self) -> str:
-        """Returns one row or a few rows."""
         return ", ".join(self.row() for _ in range(self.rng.choice([1, 1, 1, 2, 4])))
 
     def ignore(self) -> str:
@@ -190,16 +174,13 @@ class Graph(Stream):
         return Statement(f"REPLACE INTO {self.table().name} {COLUMNS} VALUES {self.row()}")
 
     def on_duplicate(self) -> Statement:
-        """INSERT .. ON DUPLICATE KEY UPDATE."""
         return Statement(f"INSERT INTO {self.table().name} {COLUMNS} VALUES {self.row()} "
                          f"ON DUPLICATE KEY UPDATE {self.change()}")
 
     def change(self) -> str:
-        """Returns the assignment for UPDATE."""
         column = self.rng.choice(["id", "a", "b", "code", "of", "v"])
         values = {"id": str(self.rng.randint(1, VALUES)), "code": self.text(), "of": self.text()}
-        value = values.get(column, self.number())
-        return f"{column} = {value}"
+        return f"{column} = {values.get(column, self.number())}"
 
     def where(self) -> str:
         """Returns a condition for rows, in the order of their keys."""
@@ -219,10 +200,9 @@ class Graph(Stream):
     def transaction(self) -> Statement:
         if not self.in_transaction:
             return Statement("BEGIN", apply=lambda: setattr(self, "in_transaction", True))
-        return Statement(self.rng.choice(["COMMIT", "ROLLBACK"]), apply=self.end)
+        return Statement(self.rng.choice(["COMMIT", "ROLLBACK"]), apply=self.ended)
 
     def savepoint(self) -> list:
-        """Changes rows after a savepoint, then rolls back to it."""
         if not self.in_transaction:
             return [self.update()]
         return [Statement("SAVEPOINT s"), self.delete(), self.update(), Statement("ROLLBACK TO s")]

@@ -43,7 +43,6 @@ class Plans(Stream):
                           else self.join() if roll < 0.65 else self.query())]
 
     def made(self, name: str) -> list:
-        """Creates a table, its rows and the optimizer's statistics."""
         rng = self.rng
         indexes = ", ".join(rng.sample(INDEXES, rng.randint(3, 6)))
         return [f"CREATE TABLE {name} ({rng.choice(KEYS)}, {COLUMNS}, {indexes})",
@@ -55,7 +54,6 @@ class Plans(Stream):
                 f"ANALYZE TABLE {name} PERSISTENT FOR ALL"]
 
     def setting(self) -> str:
-        """SET of an optimizer switch, the join cache level, or the size of a buffer."""
         rng = self.rng
         roll = rng.random()
         if roll < 0.5:
@@ -102,11 +100,9 @@ class Plans(Stream):
         return text + place
 
     def where(self, alias: str = "") -> str:
-        """Returns one to three conditions."""
         return " AND ".join(self.condition(alias) for _ in range(self.rng.choice([1, 2, 2, 3])))
 
     def condition(self, alias: str) -> str:
-        """Returns a range or a list of values of a column."""
         rng = self.rng
         column = alias + rng.choice(["a", "a", "b", "b", "d", "v"])
         low = self.number()

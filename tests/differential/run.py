@@ -54,8 +54,7 @@ class Round:
     """Runs the statements of one seed on both twins."""
 
     def __init__(self, server, seed: int, left: str, right: str, plant: bool, generator=Generator):
-        self.rng = random.Random(seed)
-        self.seed, self.plant = seed, plant
+        self.rng, self.seed, self.plant = random.Random(seed), seed, plant
         mode = self.rng.choice(MODES)
         self.twins = [Twin(server.socket, "left_twin", left, mode),
                       Twin(server.socket, "right_twin", right, mode)]
@@ -70,18 +69,16 @@ class Round:
         while self.done < count:
             for statement in self.generator.next():
                 self.both(statement)
-            if self.plant and self.done == count // 2:
-                self.plant_difference()
+            for table in self.generator.tables if self.plant and self.done == count // 2 else ():
+                self.twins[1].run(f"DELETE FROM {table.name} LIMIT 1")
             if self.done % COMPARE_EVERY == 0:
                 self.compare_tables()
         self.compare_tables()
 
     def both(self, statement: Statement) -> None:
-        """Runs one statement on both twins and compares the outcomes."""
         if statement.only:
-            for twin in self.twins:
-                if twin.engine == statement.only:
-                    twin.run(statement.text)
+            for twin in [twin for twin in self.twins if twin.engine == statement.only]:
+                twin.run(statement.text)
             return
         if (self.skips_change and statement.text.startswith(("UPDATE", "DELETE"))
                 and "MATCH (" in statement.text):
@@ -110,8 +107,7 @@ class Round:
             statement.apply()
 
     def contradicts_itself(self, statement: Statement, left, right) -> bool:
-        """Returns whether InnoDB gives the other engine's answer when it is queried in another
-        way."""
+        """Returns whether InnoDB gives the other engine's answer when queried in another way."""
         for twin, other in zip(self.twins, (right, left)):
             if twin.engine == "InnoDB":
                 return self.generator.settles(twin, statement, other)
@@ -124,10 +120,6 @@ class Round:
             for text in (f"SELECT {self.generator.columns_of(table)} FROM {table.name}",
                          f"SELECT COUNT(*) FROM {table.name}", f"CHECK TABLE {table.name}"):
                 self.both(Statement(text))
-
-    def plant_difference(self) -> None:
-        for table in self.generator.tables:
-            self.twins[1].run(f"DELETE FROM {table.name} LIMIT 1")
 
     def close(self) -> None:
         for twin in self.twins:

@@ -19,32 +19,43 @@ Statement = namedtuple("Statement", "text ordered apply counts_warnings compare 
                        defaults=[False, None, False, None, None])
 
 
+def no_matter(_left: list, _right: list) -> str:
+    """Accepts any rows, so that only errors are compared."""
+    return ""
+
+
 class Stream:
     """An endless, seeded stream of statements, with the methods that `Round` calls on a generator.
     `folder`: a folder for files that the server writes."""
 
+    ddl_compare = None   # how answers to changes of definitions are compared
+
     def __init__(self, rng, folder):
-        self.rng, self.folder = rng, folder
+        self.rng, self.folder, self.names_made, self.in_transaction = rng, folder, 0, False
         self.tables = []    # the tables that `Round` compares
         self.kinds = []     # functions that return statements or None, with weights
-        self.names_made = 0
-        self.in_transaction = False
 
     def settles(self, _innodb, _statement, _other) -> bool:
         """Returns whether InnoDB is at fault for a difference."""
         return False
 
     def columns_of(self, _table) -> str:
-        """Returns the columns to compare."""
         return "*"
 
     def table(self):
         return self.rng.choice(self.tables)
 
+    def ended(self) -> None:
+        """Resets the state that a commit ends."""
+        self.in_transaction = False
+
+    def ddl(self, text: str, change=lambda: None) -> Statement:
+        """A statement that commits the open transaction."""
+        return Statement(text, apply=lambda: (self.ended(), change()), compare=self.ddl_compare)
+
     def next(self) -> list:
         """Returns the statements of one step, usually one statement."""
-        kind = self.rng.choices([k for k, _ in self.kinds], [w for _, w in self.kinds])[0]
-        made = kind()
+        made = self.rng.choices([k for k, _ in self.kinds], [w for _, w in self.kinds])[0]()
         return made if isinstance(made, list) else [made] if made else []
 
 
@@ -95,18 +106,12 @@ class Generator(Stream):
         """CREATE TABLE, or DROP TABLE of the oldest table if there are five."""
         self.names_made += 1
         table = random_table(self.rng, f"t{self.names_made}")
-
-        def apply():
-            self.tables.append(table)
-            self.end_transaction()
         if len(self.tables) >= 5:
             old = self.tables[0]
-            return Statement(f"DROP TABLE {old.name}",
-                             apply=lambda: (self.tables.remove(old), self.end_transaction()))
-        return Statement(table.create(), apply=apply)
+            return self.ddl(f"DROP TABLE {old.name}", lambda: self.tables.remove(old))
+        return self.ddl(table.create(), lambda: self.tables.append(table))
 
     def alter(self):
-        """Adds or drops indexes and columns, or renames tables."""
         rng, table = self.rng, self.table()
         roll = rng.random()
         if roll < 0.35:
@@ -132,7 +137,7 @@ class Generator(Stream):
             return self.copied(table, f"DROP COLUMN `{column.name}`",
                                lambda: table.columns.remove(column))
         if roll < 0.85:
-            return self.copied(table, "FORCE", None)
+            return self.copied(table, "FORCE", lambda: None)
         self.names_made += 1
         name = f"t{self.names_made}"
         return self.ddl(f"RENAME TABLE {table.name} TO {name}",
@@ -143,17 +148,9 @@ class Generator(Stream):
         reserved AUTO_INCREMENT values. (Since 11.5 the server ignores alter_algorithm.)"""
         return self.ddl(f"ALTER TABLE {table.name} {text}, ALGORITHM=COPY", change)
 
-    def ddl(self, text: str, change) -> Statement:
-        """A statement that commits the open transaction."""
-        def apply():
-            self.end_transaction()
-            if change:
-                change()
-        return Statement(text, apply=apply)
-
     def truncate(self) -> Statement:
         """TRUNCATE, which restarts AUTO_INCREMENT."""
-        return self.ddl(f"TRUNCATE TABLE {self.table().name}", None)
+        return self.ddl(f"TRUNCATE TABLE {self.table().name}")
 
     def maintain(self) -> Statement:
         """CHECK TABLE or ANALYZE TABLE, whose verdicts must agree."""
@@ -163,52 +160,46 @@ class Generator(Stream):
     # --- transactions
 
     def transaction(self) -> Statement:
-        """BEGIN, COMMIT, ROLLBACK and savepoints."""
         rng = self.rng
         if not self.in_transaction:
             return Statement("BEGIN", apply=lambda: setattr(self, "in_transaction", True))
         roll = rng.random()
         if roll < 0.25:
-            return Statement("COMMIT", apply=self.end_transaction)
+            return Statement("COMMIT", apply=self.ended)
         if roll < 0.45:
-            return Statement("ROLLBACK", apply=self.end_transaction)
+            return Statement("ROLLBACK", apply=self.ended)
         if roll < 0.7 or not self.savepoints:
             name = f"s{rng.randint(1, 4)}"
             return Statement(f"SAVEPOINT {name}", apply=lambda: self.savepoints.append(name))
         name = rng.choice(self.savepoints)
         return Statement(("ROLLBACK TO " if rng.random() < 0.75 else "RELEASE SAVEPOINT ") + name)
 
-    def end_transaction(self) -> None:
-        """Resets the state that a commit ends."""
-        self.in_transaction = False
+    def ended(self) -> None:
+        super().ended()
         self.savepoints = []
 
     # --- writes
 
     def insert(self) -> Statement:
-        """INSERT of rows, sometimes with IGNORE."""
         table = self.table()
         ignore = "IGNORE " if self.rng.random() < 0.2 else ""
         return Statement(f"INSERT {ignore}INTO {table.name} {self.values(table)}",
                          counts_warnings=True)
 
     def values(self, table: Table) -> str:
-        """Returns a column list and rows."""
         rng = self.rng
         columns = [c for c in table.stored()
                    if rng.random() < 0.93 and not (c.auto_increment and rng.random() < 0.7)]
         if not columns:
             return "() VALUES ()"
-        # If one statement has both explicit and generated numbers, the size of the gaps depends on
-        # the engine.
+        # With explicit and generated numbers in one statement, the gaps depend on the engine.
         made = rng.random() < 0.5
         rows = ["(" + ", ".join(self.cell(c, made) for c in columns) + ")"
                 for _ in range(rng.choice([1, 1, 1, 2, 3, 5, 5, 30]))]
         return "(" + ", ".join(f"`{c.name}`" for c in columns) + ") VALUES " + ", ".join(rows)
 
     def cell(self, column, made: bool) -> str:
-        """Returns a value. For an AUTO_INCREMENT column, `made` selects whether the engine
-        generates it."""
+        """Returns a value. `made`: the engine generates that of an AUTO_INCREMENT column."""
         if column.auto_increment:
             return self.rng.choice(["NULL", "0"]) if made else column.plain(self.rng)
         return column.literal(self.rng)
@@ -218,7 +209,6 @@ class Generator(Stream):
         return Statement(f"REPLACE INTO {table.name} {self.values(table)}", counts_warnings=True)
 
     def on_duplicate(self) -> Statement:
-        """INSERT .. ON DUPLICATE KEY UPDATE."""
         rng, table = self.rng, self.table()
         change = self.assignments(table)
         if not change:
@@ -230,7 +220,6 @@ class Generator(Stream):
                          f"ON DUPLICATE KEY UPDATE {change}")
 
     def insert_select(self):
-        """INSERT, INSERT IGNORE or REPLACE of rows read from another table."""
         rng, target, source = self.rng, self.table(), self.table()
         if not source.primary or target is source:
             return None
@@ -248,13 +237,11 @@ class Generator(Stream):
         taken = ", ".join(f"`{c.name}`" for _, c in pairs)
         text = (f"{verb} {target.name} ({into}) SELECT {taken} FROM {source.name} "
                 f"WHERE {self.place(source)} ORDER BY {source.order()} LIMIT {rng.randint(1, 12)}")
-        # The number of values reserved for an unknown row count depends on the engine, too, so the
-        # statement starts from a given value.
+        # Gaps after an unknown row count depend on the engine, too: start from a given value.
         self.insert_id += 20
         return [Statement(f"SET insert_id = {self.insert_id}"), Statement(text)]
 
     def assignments(self, table: Table) -> str:
-        """Returns assignments of literals to one to three columns."""
         able = table.changeable()
         if not able:
             return ""
@@ -287,12 +274,11 @@ class Generator(Stream):
         column = rng.choice(able)
         down = rng.choice(["", " DESC"])
         order = ", ".join(f"`{c.name}`{down}" for c in table.primary)
-        return Statement(f"UPDATE {table.name} "
-                         f"SET `{column.name}` = `{column.name}` + {rng.choice([1, -1, 3])} "
-                         f"WHERE {self.place(table)} ORDER BY {order}")
+        shift = f"`{column.name}` = `{column.name}` + {rng.choice([1, -1, 3])}"
+        return Statement(f"UPDATE {table.name} SET {shift} WHERE {self.place(table)} "
+                         f"ORDER BY {order}")
 
     def delete(self) -> Statement:
-        """DELETE with a condition, sometimes of the first few rows in key order."""
         table = self.table()
         tail = ""
         if table.primary and self.rng.random() < 0.4:
@@ -300,7 +286,6 @@ class Generator(Stream):
         return Statement(f"DELETE FROM {table.name} WHERE {self.place(table)}{tail}")
 
     def delete_returning(self):
-        """DELETE .. RETURNING, which shows the deleted rows."""
         table = self.table()
         return Statement(f"DELETE FROM {table.name} WHERE {self.place(table)} "
                          f"RETURNING {self.columns_of(table)}")
@@ -320,7 +305,6 @@ class Generator(Stream):
                          f"WHERE {self.place(right, 'y')}")
 
     def multi_delete(self):
-        """DELETE from one or both of two joined tables."""
         pair = self.joined(virtual=False)
         if pair is None:
             return None
@@ -348,7 +332,6 @@ class Generator(Stream):
     # --- reads
 
     def select(self) -> Statement:
-        """SELECT with a condition, ordered or unordered."""
         rng, table = self.rng, self.table()
         text = f"SELECT {self.columns_of(table)} FROM {table.name} WHERE {self.where(table)}"
         if table.primary and rng.random() < 0.6:
@@ -381,7 +364,6 @@ class Generator(Stream):
         return Statement(text)
 
     def group(self) -> Statement:
-        """Counts, sums and extremes, per group or over all rows."""
         rng, table = self.rng, self.table()
         able = table.comparable()
         column, by = rng.choice(able), rng.choice(able)
@@ -394,8 +376,7 @@ class Generator(Stream):
             wanted += [f"MIN(`{column.name}`){number}", f"MAX(`{column.name}`){number}"]
             wanted += [f"COUNT(DISTINCT `{column.name}`)"]
         if column.family == "text":
-            # If two strings compare equal, either may be the smallest. Their weights are the same
-            # except for trailing spaces.
+            # Of equal strings either may be the smallest. Only trailing spaces differ in weight.
             wanted += [f"HEX(WEIGHT_STRING(RTRIM(LEFT(MIN(`{column.name}`), 5))))"]
         picked = ", ".join(rng.sample(wanted, rng.randint(1, min(3, len(wanted)))))
         text = f"SELECT {picked} FROM {table.name}"
@@ -406,7 +387,6 @@ class Generator(Stream):
         return Statement(text)
 
     def join(self):
-        """A join of two tables on integer columns."""
         pair = self.joined()
         if pair is None:
             return None
@@ -446,7 +426,6 @@ class Generator(Stream):
         return left, right, f"x.`{self.rng.choice(mine).name}` = y.`{self.rng.choice(theirs).name}`"
 
     def where(self, table: Table, alias: str = "", among=None) -> str:
-        """Returns one to three conditions."""
         rng = self.rng
         able = [c for c in (among or table.comparable()) if c.family != "geometry"]
         if not able:
@@ -464,7 +443,6 @@ class Generator(Stream):
         return self.where(table, alias, able) if able else "TRUE"
 
     def condition(self, column, alias: str) -> str:
-        """Returns a condition on one column with literals of its type."""
         rng = self.rng
         name = (alias + "." if alias else "") + f"`{column.name}`"
         value = column.plain(rng)

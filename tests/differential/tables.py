@@ -1,16 +1,14 @@
 """Random tables: columns, primary keys, secondary indexes, generated columns and partitions."""
 
+from collections import namedtuple
+
 from columns import Column, random_column
 
 
-class Index:
+class Index(namedtuple("Index", "name unique parts columns")):
     """A secondary index: its name, uniqueness, parts as SQL text, and columns."""
 
-    def __init__(self, name: str, unique: bool, parts: list, columns: list):
-        self.name, self.unique, self.parts, self.columns = name, unique, parts, columns
-
     def definition(self) -> str:
-        """Returns the index's line for CREATE TABLE or ALTER TABLE ADD."""
         return f"{'UNIQUE ' if self.unique else ''}INDEX `{self.name}` ({', '.join(self.parts)})"
 
 
@@ -18,13 +16,9 @@ class Table:
     """A table as the generator sees it."""
 
     def __init__(self, name: str):
-        self.name = name
-        self.columns = []
-        self.primary = []       # columns of the primary key; empty = none
-        self.primary_parts = []
-        self.indexes = []
-        self.options = ""
-        self.names_made = 0
+        self.name, self.options, self.names_made = name, "", 0
+        self.columns, self.indexes = [], []
+        self.primary, self.primary_parts = [], []   # columns of the primary key; empty = none
 
     def create(self) -> str:
         """CREATE TABLE without an engine, so that the session's default engine is used."""
@@ -47,11 +41,9 @@ class Table:
         return [c for c in self.columns if c.family != "geometry"]
 
     def has_prefixes_of(self, column) -> bool:
-        """Returns whether an index has a prefix of the column."""
         return any(f"`{column.name}`(" in part for index in self.indexes for part in index.parts)
 
     def unique_columns(self) -> set:
-        """Returns the names of all columns in unique keys."""
         names = {c.name for c in self.primary}
         for index in self.indexes:
             if index.unique:
@@ -64,13 +56,11 @@ class Table:
         return ", ".join(f"{dot}`{c.name}`" for c in self.primary)
 
     def new_name(self, letter: str) -> str:
-        """Returns a new name that was never used in this table."""
         self.names_made += 1
         return f"{letter}{self.names_made}"
 
 
 def random_table(rng, name: str) -> Table:
-    """Returns a random table with two to ten columns."""
     table = Table(name)
     for _ in range(rng.randint(2, 8)):
         table.columns.append(random_column(rng, table.new_name("c")))
@@ -86,7 +76,6 @@ def random_table(rng, name: str) -> Table:
 
 
 def add_primary_key(rng, table: Table) -> None:
-    """Adds an AUTO_INCREMENT key, a key over random columns, or none."""
     roll = rng.random()
     if roll < 0.4:
         key = Column(table.new_name("id"),
@@ -123,7 +112,6 @@ def random_index(rng, table: Table):
 
 
 def add_generated(rng, table: Table) -> None:
-    """Adds a virtual or stored column computed from an integer."""
     sources = [c for c in table.columns if c.family == "integer" and not c.auto_increment]
     if not sources:
         return

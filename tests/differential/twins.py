@@ -1,9 +1,9 @@
-"""Runs each statement on two databases of one server, each with its own default engine, and
-compares the outcomes."""
+"""Runs each statement on two databases of a server, one for each engine, and compares outcomes."""
 
 import contextlib
 import re
 import time
+from collections import namedtuple
 
 from cheetah_tools.paths import FIRST_SERIES, SERIES
 from cheetah_tools.server import connect
@@ -23,8 +23,7 @@ REFUSALS = {1022, 1062, 1451, 1452, 1761}
 KEPT_KEYS = {1025, 1553}
 SETTINGS = ["SET time_zone = '+00:00'", "SET timestamp = 1700000000", "SET innodb_strict_mode = 1",
             "SET group_concat_max_len = 100000",
-            # Otherwise ALTER TABLE reports the number of copied rows on one engine and 0 on the
-            # other. Since 11.5 the server ignores this variable.
+            # Otherwise ALTER TABLE reports copied rows on one engine only. Ignored since 11.5.
             "SET alter_algorithm = 'COPY'"]
 COPIES = ("ALTER TABLE", "CREATE INDEX", "CREATE UNIQUE INDEX", "CREATE FULLTEXT INDEX",
           "DROP INDEX")
@@ -32,13 +31,9 @@ COPIES = ("ALTER TABLE", "CREATE INDEX", "CREATE UNIQUE INDEX", "CREATE FULLTEXT
 RECONNECT = "RECONNECT"
 
 
-class Outcome:
-    """The outcome of a statement: error number, rows, affected rows, last insert ID and
-    warnings."""
-
-    def __init__(self, error=0, message="", rows=None, affected=0, last_id=0, warnings=0):
-        self.error, self.message, self.rows = error, message, rows
-        self.affected, self.last_id, self.warnings = affected, last_id, warnings
+class Outcome(namedtuple("Outcome", "error message rows affected last_id warnings",
+                         defaults=[0, "", None, 0, 0, 0])):
+    """The outcome of a statement. `last_id` is the last insert ID, `warnings` their number."""
 
     def text(self) -> str:
         if self.error:
@@ -64,7 +59,6 @@ class Twin:
         self.connect()
 
     def connect(self) -> None:
-        """Opens a new connection with the common settings."""
         self.connection = connect(self.socket, self.database, user=self.database, conv={},
                                   use_unicode=False)
         for text in [*SETTINGS, f"SET default_storage_engine = {self.engine}",
@@ -81,15 +75,8 @@ class Twin:
                 time.sleep(0.005)
         self.connection.close()
 
-    def reconnect(self) -> Outcome:
-        """Kills the connection and opens a new one."""
-        self.disconnect()
-        self.connect()
-        return Outcome()
-
     def close(self) -> None:
-        """Closes the connections and rolls back the prepared transaction. The server may be
-        down."""
+        """Closes the connections and rolls back the prepared transaction, if the server is up."""
         import pymysql
         with contextlib.suppress(pymysql.MySQLError):
             self.disconnect()
@@ -102,7 +89,9 @@ class Twin:
         """Runs one statement. Global variables are set through root's connection."""
         import pymysql
         if text == RECONNECT:
-            return self.reconnect()
+            self.disconnect()
+            self.connect()
+            return Outcome()
         cursor = (self.root if text.startswith("SET GLOBAL") else self.connection).cursor()
         try:
             affected = cursor.execute(text.replace("{twin}", self.database))
@@ -134,7 +123,9 @@ def difference(statement, left: Outcome, right: Outcome) -> str:
     if statement.compare:
         return statement.compare(left.rows or [], right.rows or [])
     if statement.text.startswith(("CHECK TABLE", "ANALYZE")):
-        return "" if verdict(left.rows) == verdict(right.rows) else "the verdicts differ"
+        # The last column is the verdict, such as `OK`. The first one names the database.
+        verdicts = [[row[-1] for row in side.rows] for side in (left, right)]
+        return "" if verdicts[0] == verdicts[1] else "the verdicts differ"
     if (left.rows is None) != (right.rows is None):
         return "one returned rows, the other did not"
     if left.rows is not None:
@@ -160,8 +151,3 @@ def found_at_the_end(statement, left: Outcome, right: Outcome) -> bool:
     after all rows are inserted."""
     return ({left.error, right.error} - REFUSED_ROW == {DUPLICATE}
             and re.match(r"INSERT INTO \w+ \([^)]*\) SELECT ", statement.text) is not None)
-
-
-def verdict(rows: list) -> list:
-    """Returns the last column of each row, such as `OK`. The first column names the database."""
-    return [row[-1] for row in rows]

@@ -47,25 +47,21 @@ that the transaction wrote may show a newer version than its snapshot.
 """
 
 import sys
+from collections import namedtuple
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
 
 from graph import Graph  # noqa: E402
 from history import ABORTED, COMMITTED, History, LOCKING, READ, SNAPSHOT, WRITE  # noqa: E402
 from versions import ListVersions, own_writes_at, RegisterVersions  # noqa: E402
 
-REPEATABLE, SERIALIZABLE, COMMITTED_READS, UNCOMMITTED = (
-    "REPEATABLE READ", "SERIALIZABLE", "READ COMMITTED", "READ UNCOMMITTED")
+REPEATABLE, SERIALIZABLE, UNCOMMITTED = "REPEATABLE READ", "SERIALIZABLE", "READ UNCOMMITTED"
 PROBLEMS_MAX = 20
 
 
-class Problem:
+class Problem(namedtuple("Problem", "name text")):
     """An anomaly: its name and a sentence that describes it."""
-
-    def __init__(self, name: str, text: str):
-        self.name, self.text = name, text
 
     def __str__(self):
         return f"{self.name}: {self.text}"
@@ -90,7 +86,9 @@ class Events:
             self.add_reads(txn)
         for txn in history.txns:
             self.add_writes(txn)
-        self.add_version_order()
+        for key, writers in self.versions.writer_orders():   # the writers of successive versions
+            for before, after in zip(writers, writers[1:]):
+                self.graph.edge(self.ends[before.number], self.ends[after.number], "ww", key)
 
     def event(self, label, sent: int, answered: int) -> int:
         """Adds an event that happened between `sent` and `answered`; returns its node."""
@@ -119,11 +117,15 @@ class Events:
                         self.add_missing(txn, op, key, value, snapshot, locks)
 
     def snapshot(self, txn, op) -> int:
-        """Adds a snapshot event."""
         node = self.event(("S", txn), op.sent, op.answered)
         self.graph.edge(node, self.ends[txn.number], "po")
         self.taken[node] = (op.sent, op.answered)
         self.snapshots.setdefault(txn.number, []).append(node)
+        return node
+
+    def lock(self, txn, op) -> int:
+        node = self.event(("L", txn), op.sent, op.answered)
+        self.graph.edge(node, self.ends[txn.number], "po")
         return node
 
     def add_read(self, txn, op, key, snapshot, locks: bool, end: int) -> None:
@@ -132,10 +134,7 @@ class Events:
         position = self.versions.position(txn, op, key, during)
         if position is None:
             return
-        node = snapshot
-        if locks:
-            node = self.event(("L", txn), op.sent, op.answered)
-            self.graph.edge(node, end, "po")
+        node = self.lock(txn, op) if locks else snapshot
         before, after = self.versions.writers_around(key, position, txn)
         if before is not None and before is not txn:
             self.graph.edge(self.ends[before.number], node, "wr", key)
@@ -147,23 +146,18 @@ class Events:
                 self.graph.edge(end, self.ends[after.number], "rw", key)
 
     def add_missing(self, txn, op, key, value, snapshot, locks: bool) -> None:
-        """Adds the edges of a value that a search did not find: its writer committed after the
-        search."""
+        """Adds the edges of a value that a search missed: its writer committed after the search."""
         during = (op.sent, op.answered) if locks else self.taken[snapshot]
         after = self.versions.writer_of_missing(txn, key, value, during)
         if after is None or after is txn:
             return
-        node = snapshot
-        if locks:
-            node = self.event(("L", txn), op.sent, op.answered)
-            self.graph.edge(node, self.ends[txn.number], "po")
-            if txn.level == SERIALIZABLE:
-                self.graph.edge(self.ends[txn.number], self.ends[after.number], "rw", key)
+        node = self.lock(txn, op) if locks else snapshot
+        if locks and txn.level == SERIALIZABLE:
+            self.graph.edge(self.ends[txn.number], self.ends[after.number], "rw", key)
         self.graph.edge(node, self.ends[after.number], "rw", key)
 
     def first_committer_wins(self, txn, before, key, kind: str, locks: bool = True) -> None:
-        """Under snapshot isolation, the snapshot must contain each version written over or
-        locked."""
+        """Under snapshot isolation, the snapshot has each version written over or locked."""
         if (locks and self.history.snapshot_isolation and txn.level == REPEATABLE
                 and not txn.autocommit):
             for snapshot in self.snapshots.get(txn.number, [])[:1]:
@@ -183,15 +177,8 @@ class Events:
                 self.graph.edge(self.ends[before.number], node, "ww", op.key)
                 self.first_committer_wins(txn, before, op.key, "ww")
 
-    def add_version_order(self) -> None:
-        """Adds the ww edges between the writers of successive versions."""
-        for key, writers in self.versions.writer_orders():
-            for before, after in zip(writers, writers[1:]):
-                self.graph.edge(self.ends[before.number], self.ends[after.number], "ww", key)
-
     def add_real_time(self) -> None:
-        """Adds real-time edges through a chain of instants, from earlier answers to later
-        requests."""
+        """Adds real-time edges through a chain of instants, from answers to later requests."""
         moments = sorted({moment for _, sent, answered in self.times
                           for moment in (sent, answered)})
         instants = {moment: self.graph.node(("time", moment)) for moment in moments}
@@ -250,7 +237,6 @@ class Events:
         return "; ".join(parts)
 
     def shown(self, node: int) -> str:
-        """Returns the text for an event."""
         what, of = self.graph.labels[node]
         if what == "time":
             return f"time {of}"

@@ -11,8 +11,7 @@ LISTS = ("CREATE TABLE h (id INT PRIMARY KEY, grp INT NOT NULL, len INT NOT NULL
          "val TEXT NOT NULL, pad MEDIUMTEXT NOT NULL, KEY g (grp, len))")
 REGISTERS = ("CREATE TABLE h (id INT PRIMARY KEY, grp INT NOT NULL, v INT NOT NULL, "
              "pad MEDIUMTEXT NOT NULL, KEY g (grp, v), UNIQUE KEY u (v))")
-# Indexed words: "row" in every row, the row's group, and the register's value or the list's
-# elements.
+# Indexed words: "row" in every row, the row's group, the register's value or the list's elements.
 INDEXES = {"list": "FULLTEXT KEY w (val, tag)", "register": "FULLTEXT KEY w (tag)"}
 LOCKS = {"": "", "share": " LOCK IN SHARE MODE", "update": " FOR UPDATE"}
 ROLLED_BACK = {1213, 1020}
@@ -48,7 +47,6 @@ class Client:
         return self.session.fileno()
 
     def start(self) -> bool:
-        """Sends the first statement."""
         return self._send(next(self.script, None))
 
     def go_on(self) -> bool:
@@ -67,7 +65,6 @@ class Client:
         return True
 
     def transactions(self):
-        """Runs transactions until the history has enough."""
         while self.run.take_one():
             plan = self.run.planner.plan()
             self.begin(plan)
@@ -83,7 +80,6 @@ class Client:
         self.run.txns.append(self.txn)
 
     def transaction(self, plan):
-        """Runs the transaction of one plan."""
         self.saved, self.joined = None, False
         if not plan.autocommit and plan.steps[0].kind != SNAPSHOT_STEP:
             yield "BEGIN"
@@ -137,8 +133,7 @@ class Client:
         return answer
 
     def count_text(self) -> str:
-        """Returns a statement that counts all rows in two ways, or in three with a full-text
-        index."""
+        """Returns a statement that counts all rows in two ways, or three with a full-text index."""
         column = "len" if self.lists else "v"
         more = f", (SELECT COUNT(*) FROM h WHERE {self.match('row')})" if self.has_words else ""
         return ("SELECT (SELECT COUNT(*) FROM h), "
@@ -153,7 +148,6 @@ class Client:
         return f"'row grp{key // KEYS_PER_GROUP}{'' if self.lists else f' {value}'}'"
 
     def read_text(self, step) -> str:
-        """Returns the statement that reads the step's keys."""
         column = ("val" if self.lists else "v") + ", SUBSTRING_INDEX(pad, ',', 1), LENGTH(pad)"
         keys, group = step.keys, step.keys[0] // KEYS_PER_GROUP
         text = {
@@ -229,8 +223,7 @@ class Client:
         key, value = step.keys[0], step.value
         if step.via == "replace" and self.lists:
             return (yield from self.append_by_replacing(step))
-        answer = yield self.write_text(step.via, key, value)
-        outcome, sent, answered = answer
+        outcome, sent, answered = answer = yield self.write_text(step.via, key, value)
         if not outcome.error:
             if outcome.affected:
                 self.txn.ops.append(Op(WRITE, sent, answered, key=key, value=value))
@@ -241,7 +234,6 @@ class Client:
         return answer
 
     def write_text(self, how: str, key: int, value) -> str:
-        """Returns the statement that writes."""
         group, more = key // KEYS_PER_GROUP, f", {self.tag(key, value)}" if self.has_words else ""
         if self.lists:
             append = f"val = CONCAT(val, ',{value}'), len = len + 1, pad = {self.pad(value)}"
@@ -263,8 +255,7 @@ class Client:
     def append_by_replacing(self, step):
         """Locks, deletes and inserts the row, so that its key exists both delete-marked and new."""
         key, value = step.keys[0], step.value
-        answer = yield f"SELECT val FROM h WHERE id = {key} FOR UPDATE"
-        outcome, sent, answered = answer
+        outcome, sent, answered = answer = yield f"SELECT val FROM h WHERE id = {key} FOR UPDATE"
         if outcome.error:
             return answer
         old = outcome.rows[0][0] if outcome.rows else ""
@@ -275,9 +266,9 @@ class Client:
                 return answer
         fresh = f"{old},{value}" if old else str(value)
         more = f", {self.tag(key, value)}" if self.has_words else ""
-        answer = yield (f"INSERT INTO h VALUES ({key}, {key // KEYS_PER_GROUP}, "
-                        f"{fresh.count(',') + 1}, '{fresh}', {self.pad(value)}{more})")
-        outcome, sent, answered = answer
+        outcome, sent, answered = answer = yield (
+            f"INSERT INTO h VALUES ({key}, {key // KEYS_PER_GROUP}, {fresh.count(',') + 1}, "
+            f"'{fresh}', {self.pad(value)}{more})")
         if not outcome.error:
             self.txn.ops.append(Op(WRITE, sent, answered, key=key, value=value))
         elif old and outcome.error in REFUSED:

@@ -16,6 +16,7 @@ Sessions that continue at the same step may commit in any order after the transa
 them; one of these orders must fit. READ COMMITTED promises no serial order of whole transactions.
 """
 
+from collections import namedtuple
 from itertools import islice
 
 from engines import ends, reads
@@ -23,15 +24,10 @@ from sessions import DEADLOCK
 
 TIMEOUT = 1205
 ORDERS_MAX = 200   # a run with more possible orders is not judged
-
-
-class Unit:
-    """Statements that happened at one position of the order, with their outcomes. `number` is the
-    step of the script at which the unit completed. `leads` means that this step itself ended the
-    transaction, so the sessions that it unblocked come later."""
-
-    def __init__(self, number: int, name: str, entries: list, leads: bool = False):
-        self.number, self.name, self.entries, self.leads = number, name, entries, leads
+# Statements that happened at one position of the order, with their outcomes. `number` is the step
+# of the script at which the unit completed. `leads` means that this step itself ended the
+# transaction, so the sessions that it unblocked come later.
+Unit = namedtuple("Unit", "number name entries leads", defaults=[False])
 
 
 class Progress:
@@ -91,7 +87,6 @@ def read_snapshot(progress: Progress, number: int, entry, found: list) -> None:
 
 
 def changes(entry) -> bool:
-    """Returns whether a statement may have changed something."""
     return not entry.text.startswith("SELECT")
 
 
@@ -105,8 +100,7 @@ def answered(entries: list):
 
 
 def orders(found: list):
-    """Yields every possible order of the units: units of one step may come in any order, but each
-    session's units keep theirs."""
+    """Yields every order of the units: those of one step vary, each session's own stay in order."""
     if not found:
         yield []
         return
@@ -156,8 +150,7 @@ def misfit(order: list, final: tuple, execute) -> str:
 
 
 def agrees(entry, outcome) -> bool:
-    """Returns whether a statement gave the same result as in the serial run; SKIP LOCKED may omit
-    rows."""
+    """Returns whether the serial run gave the same result; SKIP LOCKED may omit rows."""
     if " SKIP LOCKED" in entry.text and entry.outcome.rows is not None and outcome.rows is not None:
         return set(entry.outcome.rows) <= set(outcome.rows)
     return entry.outcome.key() == outcome.key()

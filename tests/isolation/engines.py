@@ -9,8 +9,7 @@ differences that follow from the answers are expected.
 from sessions import Play
 
 INNODB, CHEETAH = "InnoDB", "CHEETAH"
-# A reason used in differences.tsv and in the comparison of interleavings. The reasons for lock
-# differences are in reasons.py.
+# A reason used in differences.tsv and for interleavings; those for lock differences: reasons.py.
 READ_UNCOMMITTED = "read-uncommitted"
 
 
@@ -33,8 +32,7 @@ class Features:
                 else [False])
 
     def explain(self, level: str, mine) -> str:
-        """Returns why Cheetah's step `mine` may differ from InnoDB's for reasons other than locks:
-        a reason of differences.tsv, or ""."""
+        """Returns why Cheetah's step `mine` may differ for reasons other than locks, or ""."""
         if level == "READ UNCOMMITTED" and not self.readers_wait and reads(mine.text):
             return READ_UNCOMMITTED
         return ""
@@ -66,7 +64,6 @@ def ends(text: str) -> bool:
 
 
 def reads(text: str) -> bool:
-    """Returns whether a statement is a plain SELECT."""
     return text.startswith("SELECT") and "FOR UPDATE" not in text and "IN SHARE MODE" not in text
 
 
@@ -79,7 +76,6 @@ def transaction_settings(features: Features, level: str, snapshot_isolation: boo
 
 
 def fresh_database(server, name: str) -> str:
-    """Creates an empty database with this name."""
     server.sql(f"DROP DATABASE IF EXISTS {name}")
     server.sql(f"CREATE DATABASE {name}")
     return name

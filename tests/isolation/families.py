@@ -14,8 +14,7 @@ import random
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1] / "tools")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 sys.dont_write_bytecode = True
 
 from cheetah_tools import say  # noqa: E402
@@ -47,13 +46,10 @@ SCENE = Scene(TABLES, ROWS, LOOKS, "DELETE FROM d WHERE id = 6")
 
 
 class Generator:
-    """Generates one script for two or three sessions."""
-
     def __init__(self, seed: int):
         self.rng, self.seed = random.Random(f"family/{seed}"), seed
 
     def script(self) -> Script:
-        """Returns the script of this seed."""
         rng = self.rng
         names = "abc"[:rng.choice([2, 2, 2, 3])]
         inside, steps = dict.fromkeys(names, False), []
@@ -65,7 +61,6 @@ class Generator:
         return Script(self.seed, rng.choice(LEVELS), steps, scene=SCENE)
 
     def statement(self, name: str, inside: dict) -> str:
-        """Returns the session's next statement."""
         rng = self.rng
         if not inside[name]:
             inside[name] = rng.random() < 0.8
@@ -83,16 +78,13 @@ class Generator:
                                 self.rng.randint(1, 13) * 5])
 
     def parent(self) -> str:
-        """Returns a statement on parents."""
         rng, key, where = self.rng, self.key(), f"FORCE INDEX (PRIMARY) WHERE id = {self.key()}"
-        return rng.choice([f"INSERT INTO p VALUES ({key}, 1)", f"DELETE p FROM p {where}",
-                           f"DELETE p FROM p {where}", f"DELETE p FROM p {where}",
+        return rng.choice([f"INSERT INTO p VALUES ({key}, 1)", *[f"DELETE p FROM p {where}"] * 3,
                            f"UPDATE p FORCE INDEX (PRIMARY) SET id = {key} WHERE id = {self.key()}",
                            f"UPDATE p FORCE INDEX (PRIMARY) SET v = v + 10 WHERE id = {key}",
                            f"SELECT * FROM p {where}{rng.choice(READS)}"])
 
     def child(self) -> str:
-        """Returns a statement on children."""
         rng, table = self.rng, self.rng.choice("cdeg")
         key, parent = rng.randint(1, 8), self.parent_of(table)
         where = rng.choice([f"FORCE INDEX (PRIMARY) WHERE id = {key}",
@@ -117,12 +109,10 @@ class FamilySession(Session):
     key, and the engine chooses which of the two errors to report."""
 
     def send(self, text: str) -> None:
-        """Starts a statement."""
         self.gives_key = text.startswith("UPDATE p ") and " SET id = " in text
         super().send(text)
 
     def take(self):
-        """Takes the answer."""
         outcome = super().take()
         if self.gives_key and outcome.error == DUPLICATE:
             outcome.error = HAS_CHILDREN
@@ -130,8 +120,6 @@ class FamilySession(Session):
 
 
 class FamilyStage(interleavings.Stage):
-    """Plays family scripts."""
-
     program, scene, generator, connect, difference = (
         "families", SCENE, Generator, FamilySession, FamilyDifference)
 
@@ -146,7 +134,6 @@ class FamilyStage(interleavings.Stage):
 
 
 def main(arguments: list) -> int:
-    """Runs the command."""
     return interleavings.main(arguments, FamilyStage)
 
 

@@ -11,7 +11,6 @@ class Graph:
         self.labels = []
 
     def node(self, label) -> int:
-        """Adds a node."""
         self.out.append({})
         self.labels.append(label)
         return len(self.out) - 1
@@ -51,25 +50,17 @@ class Graph:
                         low[work[-1][0]] = min(low[work[-1][0]], low[node])
                     if low[node] == index[node]:
                         component = set()
-                        while True:
-                            member = stack.pop()
-                            on_stack.discard(member)
-                            component.add(member)
-                            if member == node:
-                                break
+                        while node not in component:
+                            component.add(stack.pop())
+                        on_stack -= component
                         if len(component) > 1:
                             found.append(component)
         return found
 
     def shortest_cycle(self, component: set, starts) -> list:
-        """Returns the shortest cycle inside the component through one of `starts`, as a list of
-        nodes."""
-        best = []
-        for start in starts:
-            cycle = self._cycle_through(start, component)
-            if cycle and (not best or len(cycle) < len(best)):
-                best = cycle
-        return best
+        """Returns the nodes of the shortest cycle in the component through one of `starts`."""
+        cycles = (self._cycle_through(start, component) for start in starts)
+        return min(filter(None, cycles), key=len, default=[])
 
     def _cycle_through(self, start: int, component: set) -> list:
         came, queue = {start: None}, deque([start])

@@ -15,8 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1] / "tools")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 sys.dont_write_bytecode = True
 
 from cheetah_tools import say  # noqa: E402
@@ -49,7 +48,6 @@ class Cell:
         return (tuple(entry.key() for entry in self.entries), self.final)
 
     def text(self) -> str:
-        """Returns the text of a table cell."""
         how = (["waits"] if self.waits else []) + [f"{number}" for number in self.errors]
         return ("**yes**" if self.anomaly else "no") + (f" ({', '.join(how)})" if how else "")
 
@@ -90,8 +88,7 @@ class Grid:
         self.server, self.features, self.scenarios, self.cells = server, features, scenarios, {}
 
     def run(self) -> None:
-        """Plays every scenario; an engine without snapshot isolation plays it only with the setting
-        off."""
+        """Plays every scenario, on engines without snapshot isolation only with the setting off."""
         for scenario in self.scenarios:
             for level in LEVELS:
                 for engine in (INNODB, CHEETAH):
@@ -119,8 +116,7 @@ class Grid:
                 if self.cells[(*pair, INNODB)].key() != self.cells[(*pair, CHEETAH)].key()]
 
     def judge(self, listed: Differences, choice) -> list:
-        """Returns the failures: anomalies that only Cheetah shows, unlisted differences, and listed
-        differences that no longer exist."""
+        """Returns the failures: Cheetah's own anomalies, and differences unlisted or gone."""
         failures = []
         for pair in self.pairs():
             if self.cells[(*pair, CHEETAH)].anomaly and not self.allowed(pair):
@@ -133,8 +129,7 @@ class Grid:
                       f"{self.side_by_side(pair)}")
         if choice.write and not choice.only:
             listed.replace(found)
-        whole = {label(pair) for pair in self.pairs()}
-        for name, text in listed.judge(found, whole).items():
+        for name, text in listed.judge(found, {label(pair) for pair in self.pairs()}).items():
             pair = next(pair for pair in self.pairs() if label(pair) == name)
             failures.append(f"{name}: {text}\n{self.side_by_side(pair)}")
         return failures
@@ -170,32 +165,30 @@ class Grid:
         """Returns the rows of the table, the head first."""
         engines = [e for e in (INNODB, CHEETAH)
                    if snapshot_isolation in self.features.snapshot_isolation(e)]
-        rows = [["anomaly"]
-                + [f"{SHORT[level]} {engine}" for level in LEVELS for engine in engines]]
-        for scenario in self.scenarios:
-            rows.append([scenario.name]
-                        + [self.cells[scenario.name, level, snapshot_isolation, engine].text()
-                           for level in LEVELS for engine in engines])
-        return rows
+        columns = [(level, engine) for level in LEVELS for engine in engines]
+        return [["anomaly", *(f"{SHORT[level]} {engine}" for level, engine in columns)],
+                *([scenario.name, *(self.cells[scenario.name, level, snapshot_isolation,
+                                               engine].text() for level, engine in columns)]
+                  for scenario in self.scenarios)]
+
+    def tables(self):
+        """Yields (heading, rows) of each setting that an engine supports."""
+        for snapshot_isolation in (False, True):
+            rows = self.table(snapshot_isolation)
+            if len(rows[0]) > 1:
+                yield f"snapshot isolation {'ON' if snapshot_isolation else 'OFF'}:", rows
 
     def print_tables(self) -> None:
-        """Prints the tables as text."""
-        for snapshot_isolation in (False, True):
-            rows = self.table(snapshot_isolation)
-            if len(rows[0]) > 1:
-                print(f"snapshot isolation {'ON' if snapshot_isolation else 'OFF'}:")
-                say.table(rows[0], [[cell.replace("**", "") for cell in row] for row in rows[1:]])
+        for heading, rows in self.tables():
+            print(heading)
+            say.table(rows[0], [[cell.replace("**", "") for cell in row] for row in rows[1:]])
 
     def markdown(self) -> str:
-        """Returns the section of the document."""
         parts = []
-        for snapshot_isolation in (False, True):
-            rows = self.table(snapshot_isolation)
-            if len(rows[0]) > 1:
-                lines = ["| " + " | ".join(row) + " |" for row in rows]
-                lines.insert(1, "|" + "---|" * len(rows[0]))
-                parts.append(f"With snapshot isolation {'ON' if snapshot_isolation else 'OFF'}:\n\n"
-                             + "\n".join(lines))
+        for heading, rows in self.tables():
+            lines = ["| " + " | ".join(row) + " |" for row in rows]
+            lines.insert(1, "|" + "---|" * len(rows[0]))
+            parts.append(f"With {heading}\n\n" + "\n".join(lines))
         return "\n\n".join(parts) + "\n"
 
 

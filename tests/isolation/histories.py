@@ -15,8 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1] / "tools")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 sys.dont_write_bytecode = True
 
 from cheetah_tools import say  # noqa: E402
@@ -31,8 +30,7 @@ from sessions import LEVELS, OPTIONS, Session  # noqa: E402
 import tied  # noqa: E402
 
 SILENCE_SECONDS = 120
-# With a small pool and a small log, pages are evicted and checkpoints follow each other while
-# versions are read.
+# A small pool and log: pages are evicted and checkpoints follow each other while versions are read.
 SMALL = {"loose_cheetah_buffer_pool_size": "8M", "loose_cheetah_log_file_size": "1M",
          "loose_cheetah_log_size_max": "8M"}
 MIXED = LEVELS[1:]
@@ -51,8 +49,6 @@ KINDS = [("list", RR, 8, False, ""), ("list", RC, 8, False, ""), ("register", RR
 
 
 class Run:
-    """One history on the server."""
-
     def __init__(self, server, features: Features, engine: str, seed: int, txns: int,
                  plant: bool = False):
         self.server, self.engine, self.seed = server, engine, seed
@@ -81,7 +77,6 @@ class Run:
                         for n in range(count)]
 
     def clock(self) -> int:
-        """Returns the next time."""
         self.now += 1
         return self.now
 
@@ -141,12 +136,10 @@ class Run:
                 for key in {*self.planner.keys_used(), *found}}
 
     def waiting(self) -> str:
-        """Returns the pending statements, one line each."""
         return "\n".join(f"  {client.number}: {client.text}"
                          for client in self.clients if client.session.pending)
 
     def title(self) -> str:
-        """Describes the kind of history."""
         levels = ("all levels" if self.levels == LEVELS else "mixed" if self.levels == MIXED
                   else self.levels[0])
         more = ", full text" if self.more == WORDS else f", {self.action}" if self.action else ""
@@ -211,7 +204,6 @@ def judge(attempt: Run) -> tuple:
 
 
 def place_of(attempt: Run) -> Path:
-    """Returns the file in which the history is saved."""
     return VAR / "isolation" / f"history-{attempt.engine}-{attempt.seed}.json.gz"
 
 

@@ -55,7 +55,6 @@ class Txn:
         self.autocommit = autocommit   # a single statement outside BEGIN
 
     def name(self) -> str:
-        """Returns the name for reports."""
         return f"T{self.number}"
 
 
@@ -86,12 +85,10 @@ class History:
 
     @classmethod
     def load(cls, place: Path):
-        """Loads what `save` wrote."""
         return cls.of(json.loads(gzip.decompress(place.read_bytes())))
 
     @classmethod
     def of(cls, read: dict):
-        """Builds a history from the JSON document."""
         txns = [Txn(number, client, level,
                     [Op(kind, sent, answered, None if seen is None else dict(seen), *rest)
                      for kind, sent, answered, seen, *rest in ops],

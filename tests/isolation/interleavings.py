@@ -15,11 +15,10 @@ table: the run must then fail, which proves that it can.
 import argparse
 import sys
 import time
-from collections import Counter
+from collections import Counter, namedtuple
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1] / "tools")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 sys.dont_write_bytecode = True
 
 from cheetah_tools import say  # noqa: E402
@@ -35,22 +34,17 @@ from statements import NO_WAIT, Statement  # noqa: E402
 from waits import cheetah_deadlock, cheetah_waits, innodb_waits  # noqa: E402
 
 UNSTEADY = "InnoDB itself plays it in two ways"
-# Reasons for which the rest of a script is not compared, and the largest allowed share of such
-# scripts.
+# Reasons for which the rest of a script is not compared, and the largest share of such scripts.
 LEFT_OUT, LEFT_OUT_MAX = (UNSTEADY, PLAN), 0.1
 SHRINKS_MAX = 120
 REPORTS = VAR / "isolation"
 
 
-class Played:
+class Played(namedtuple("Played", "entries final")):
     """A script played on one engine: its entries and the final table."""
 
-    def __init__(self, entries: list, final: tuple):
-        self.entries, self.final = entries, final
-
     def first_difference(self, other):
-        """Returns the number of the first step that differs (or of the end), or None if all is
-        alike."""
+        """Returns the number of the first step that differs (or of the end), or None."""
         for mine, theirs in zip(self.entries, other.entries):
             if mine.key() != theirs.key():
                 return mine.number
@@ -72,27 +66,23 @@ class Stage:
         self.root = Session(server, "root", "", [
             "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
             "SET innodb_lock_wait_timeout = 0", "SET cheetah_lock_wait_timeout = 0"])
-        # Off, because the engines then differ in which rows count as changed; random histories
-        # cover it.
+        # Off: the engines differ in which rows count as changed; random histories cover it.
         for name, _ in server.sql("SHOW VARIABLES LIKE '%snapshot_isolation'"):
             self.root.must(f"SET GLOBAL {name} = OFF")
         self.pools = {engine: {} for engine in self.databases}
         self.alone = self.connect(server, "alone", fresh_database(server, "play_alone"))
         for text in self.scene.create(INNODB):
             self.alone.must(text)
-        # While this session's snapshot is open, nothing is purged, so the locks do not depend on
-        # the progress of purge.
+        # While this snapshot is open, nothing is purged: locks do not depend on purge's progress.
         self.keeper = Session(server, "keeper", "")
 
     def session(self, engine: str, name: str) -> Session:
-        """Returns a session of one engine's database."""
         pool = self.pools[engine]
         if name not in pool:
             pool[name] = self.connect(self.server, name, self.databases[engine])
         return pool[name]
 
     def play(self, script: Script, engine: str) -> Played:
-        """Plays the script on fresh tables."""
         play = Play(self.begin(script, engine), script.impatient)
         play.run(script.steps)
         play.finish()
@@ -111,7 +101,6 @@ class Stage:
         return outcomes, found
 
     def begin(self, script: Script, engine: str) -> dict:
-        """Creates fresh tables and returns the sessions."""
         database = self.databases[engine]
         for text in (f"USE {database}", *self.scene.drop(),
                      *self.scene.create(self.engines[engine])):
@@ -209,8 +198,7 @@ class Stage:
 
 
 class Comparison:
-    """Both engines' runs of one script, and the verdict. `is_ordered` means that no two sessions
-    should continue at the same time."""
+    """Both engines' runs and the verdict. `is_ordered`: no two sessions should go on at once."""
 
     def __init__(self, stage: Stage, script: Script, is_ordered: bool = False):
         self.script, self.is_ordered = script, is_ordered
@@ -230,8 +218,7 @@ class Comparison:
         difference = stage.difference(self.script.level, mine, other)
         victims_differ = difference.victims_differ()
         if victims_differ and mine.has_deadlock() and other.has_deadlock():
-            # The first victim is the same, so the rest must be as if the victim had rolled back
-            # itself.
+            # The first victim is the same; the rest must be as if it had rolled back itself.
             steps = [*self.script.steps[:self.number], (mine.name, "ROLLBACK")]
             rest = Comparison(stage, self.script.with_steps(steps), self.is_ordered)
             if rest.reason:
@@ -239,14 +226,14 @@ class Comparison:
         if (not difference.is_of_locks() and not victims_differ
                 and not self.is_all_by_victims(stage, difference)):
             return self.order(stage, difference)
-        # A statement that does not wait (NOWAIT) waits during the check, which may create a
-        # deadlock.
+        # A statement with NOWAIT waits during the check, which may create a deadlock.
         is_standing = (victims_differ or difference.deadlock_differs()
                        or bool(NO_WAIT.search(mine.text)))
         theirs = stage.look(self.script, INNODB, self.number, is_standing)
-        of_deadlock = victims_differ or difference.has_deadlock_here()
+        # Cheetah ended a session in a deadlock that InnoDB did not end.
+        of_deadlock = victims_differ or bool(difference.ended_here - difference.ended_there)
         ours = stage.look(self.script, CHEETAH, self.number, of_deadlock,
-                          difference.victims_here() if of_deadlock else ())
+                          difference.victims_here.values() if of_deadlock else ())
         reason = difference.explain(
             theirs, ours, lambda engine: stage.look(self.script, engine, self.number - 1, False))
         self.waits = {INNODB: theirs.waits, CHEETAH: ours.waits}
@@ -259,8 +246,9 @@ class Comparison:
         rolled back before this step, every other statement does what it did here and no difference
         is unexplained."""
         is_possible = difference.victims_differ() and self.number < len(self.script.steps)
-        for victim in difference.victims_of_theirs_only() if is_possible else ():
-            reason = difference.explain_victim(victim, theirs, ours)
+        for victim in difference.victims_there.values() if is_possible else ():
+            reason = (victim.name not in difference.ended_here
+                      and difference.explain_victim(victim, theirs, ours))
             if not reason or victim.number == self.number:
                 continue
             numbers = [n for n in range(self.number + 1)
@@ -269,9 +257,9 @@ class Comparison:
             rest = Comparison(stage, self.script.with_steps(
                 [*steps[:-1], (victim.name, "ROLLBACK"), steps[-1]]), self.is_ordered)
             numbers.insert(-1, -1)
-            done = [answers_from(numbers, len(numbers) - 2, side.entries)
+            done = [{n: key for n, key in answers_from(numbers, len(numbers) - 2,
+                                                       side.entries).items() if n >= 0}
                     for side in (rest.theirs, rest.ours)]
-            done = [{n: key for n, key in answers.items() if n >= 0} for answers in done]
             here = [{n: entry.outcome.key() for n, entry in answers.items()
                      if entry.name != victim.name}
                     for answers in (difference.other, difference.mine)]
@@ -302,27 +290,21 @@ class Comparison:
         return reasons[0] if reasons and all(reasons) else ""
 
     def order(self, stage: Stage, difference: Difference) -> str:
-        """Returns the reason of a difference that disappears when the sessions continue one by
-        one."""
+        """Returns the reason of a difference that disappears when sessions continue one by one."""
         if self.is_ordered:
             return ""
-        played = [(side.entries, answers)
-                  for side, answers in ((self.theirs, difference.other),
-                                        (self.ours, difference.mine))]
-        compare = lambda steps: Comparison(  # noqa: E731
-            stage, self.script.with_steps(steps), is_ordered=True)
-        done = done_in_an_order(self.number, played, compare)
+        played = [(self.theirs.entries, difference.other), (self.ours.entries, difference.mine)]
+        done = done_in_an_order(self.number, played, lambda steps: Comparison(
+            stage, self.script.with_steps(steps), is_ordered=True))
         if done == [False, True] and difference.has_come_meanwhile(self.ours.entries):
             return MEANWHILE
         return ORDER if done == [True, True] else ""
 
     def fails(self) -> bool:
-        """Returns whether there is a difference without a reason or a run that no order
-        explains."""
+        """Returns whether a difference has no reason or no order explains a run."""
         return bool(self.unexplained) or (self.number is not None and not self.reason)
 
     def text(self) -> str:
-        """Returns the script with both outcomes."""
         lines = []
         for mine, other in zip(self.ours.entries, self.theirs.entries):
             same = mine.key() == other.key()
@@ -358,8 +340,7 @@ def main(arguments: list, kind=Stage) -> int:
     with server:
         stage = kind(server, choice.engine, choice.plant)
         for seed in range(choice.seed, choice.seed + choice.scripts):
-            script = stage.generator(seed).script()
-            outcome = judge(stage, script, choice)
+            outcome = judge(stage, stage.generator(seed).script(), choice)
             counts[outcome or "failed"] += 1
             if not outcome:
                 failed.append(seed)

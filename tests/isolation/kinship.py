@@ -61,7 +61,6 @@ class FamilyStatement:
         return self.where is not None and row[("id", "pid").index(self.where[0])] == self.where[1]
 
     def parents(self) -> set:
-        """Returns the parents that the statement refers to."""
         named = (self.row[1] if self.row
                  else self.sets[1] if self.sets and self.sets[0] == "pid" else None)
         return ({(PARENT[self.table], named)} if named is not None and self.table in PARENT
@@ -74,8 +73,7 @@ class FamilyStatement:
         return self.found(states) | put | self.parents()
 
     def found(self, states: list) -> set:
-        """Returns (table, id) of the rows that the statement finds, and of the rows that follow
-        them."""
+        """Returns (table, id) of the rows that the statement finds and of those that follow."""
         own = {(self.table, row[0]) for state in states for row in state.get(self.table, ())
                if self.finds(row)}
         return own | (self.followers(own, states) if self.removes else set())
@@ -92,8 +90,7 @@ class FamilyStatement:
         return key if any(row[0] == key for state in states for row in state[self.table]) else None
 
     def is_kept(self, state: dict) -> bool:
-        """Returns whether the statement changes the key of a parent whose children keep the old
-        key."""
+        """Returns whether it changes the key of a parent whose children keep the old key."""
         return (self.sets is not None and self.sets[0] == "id"
                 and any(row[1] == self.where[1] for row in state[KEEPS_PARENT["UPDATE"]]))
 
@@ -120,8 +117,6 @@ class FamilyStatement:
 
 
 class FamilyDifference(Difference):
-    """A step whose outcome differs between the two engines."""
-
     def has_come_meanwhile(self, _entries: list) -> bool:
         """Never true here: each scan has one key."""
         return False
@@ -195,14 +190,12 @@ class FamilyDifference(Difference):
 
     @staticmethod
     def is_at_followers(statement: FamilyStatement, wait, look) -> bool:
-        """Returns whether the blocker's running statement searches this table for children, and
-        waits."""
+        """Returns whether the blocker waits while it searches this table for children."""
         return (statement.removes and statement.table != wait.table
                 and any(entry.number == statement.step for entry in look.under_way.values()))
 
     @staticmethod
     def only_looks(statement: FamilyStatement, table: str) -> bool:
-        """Returns whether a statement concerns this table only because it searches it for
-        children."""
+        """Returns whether a statement only searches this table for children."""
         return (statement.removes and statement.table != table
                 and table in KEEPS_PARENT[statement.text.split()[0]])

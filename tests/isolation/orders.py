@@ -56,8 +56,7 @@ def done_in_an_order(number: int, played: list, compare) -> list:
 
 
 def common_victims(number: int, mine: dict, other: dict) -> list:
-    """Returns the statements that both engines ended in a deadlock at step `number` after a
-    wait."""
+    """Returns the statements that both engines ended in a deadlock at the step after a wait."""
     ended = [mine[n] for n in mine.keys() & other.keys()
              if mine[n].outcome.error == other[n].outcome.error == DEADLOCK and n != number]
     return [victim for victim in ended

@@ -1,11 +1,11 @@
 """Plans random transactions: what a client will do, chosen before any answer is known.
 
-Each group has three keys, and one to three groups are in use at a time. After `WRITES_PER_GROUP`
-key choices a new group replaces the old one, so rows are inserted all the time and lists stay
-short.
+Each group has three keys; one to three groups are in use. After `WRITES_PER_GROUP` key choices a
+new group replaces the old one: inserts never end, and lists stay short.
 """
 
 import random
+from collections import namedtuple
 
 KEYS_PER_GROUP = 3
 WRITES_PER_GROUP = 120
@@ -17,6 +17,7 @@ COUNT_STEP = "count"   # counts rows in the table and in an index, in one statem
 WORDS, TIED = "words", "tied"
 VALUE_MIN = 100        # full-text words have at least three characters
 RECENT_MAX = 12        # the maximum number of recent values of a group to search for
+Plan = namedtuple("Plan", "level steps commits autocommit")
 
 
 class Step:
@@ -25,13 +26,6 @@ class Step:
 
     def __init__(self, kind: str, keys=(), value=None, via: str = "", lock: str = ""):
         self.kind, self.keys, self.value, self.via, self.lock = kind, tuple(keys), value, via, lock
-
-
-class Plan:
-    """One planned transaction."""
-
-    def __init__(self, level: str, steps: list, commits: bool, autocommit: bool):
-        self.level, self.steps, self.commits, self.autocommit = level, steps, commits, autocommit
 
 
 class Planner:
@@ -45,7 +39,6 @@ class Planner:
         self.values = VALUE_MIN - 1
 
     def plan(self) -> Plan:
-        """Returns the next transaction."""
         rng, level = self.rng, self.rng.choice(self.levels)
         if rng.random() < 0.06:
             return Plan(level, [self.read("")], True, True)
@@ -66,7 +59,6 @@ class Planner:
         return Plan(level, steps, rng.random() > 0.07, False)
 
     def any_step(self) -> Step:
-        """Returns a count, a read, or a write."""
         roll = self.rng.random()
         if roll < 0.03:
             return Step(COUNT_STEP)

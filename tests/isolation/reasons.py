@@ -53,6 +53,8 @@ something else with a reason. A read that passes locked rows does not wait: each
 side only is read alone, and the wait for it must have a reason.
 """
 
+from collections import namedtuple
+
 from engines import CHEETAH, ends, INNODB
 from statements import comparable, KEYS, Statement
 
@@ -64,13 +66,9 @@ ORDER, PLACE, MEANWHILE, GONE = "order", "place", "meanwhile", "gone"
 DEADLOCK, TIMEOUT = 1213, 1205
 
 
-class Look:
+class Look(namedtuple("Look", "waits states plans entries under_way")):
     """The state of one engine at the differing step: its waits, every state of the table so far,
     the plan of each step, the entries, and the running statement of each session."""
-
-    def __init__(self, waits: list, states: list, plans: list, entries: list, under_way: dict):
-        self.waits, self.states, self.plans, self.entries, self.under_way = (
-            waits, states, plans, entries, under_way)
 
     def is_upgrade(self, wait) -> bool:
         """Returns whether the two sessions wait for each other for the same record."""
@@ -86,12 +84,21 @@ def answers(entry) -> dict:
     return done
 
 
+def victims(done: dict) -> dict:
+    """Returns step -> entry for the statements that ended in a deadlock."""
+    return {n: entry for n, entry in done.items() if entry.outcome.error == DEADLOCK}
+
+
 class Difference:
     """A step whose outcome differs between the two engines."""
 
     def __init__(self, level: str, mine, other):
         self.level, self.mine, self.other = level, answers(mine), answers(other)
         self.number, self.other_plans, self.waits_here, self.rows_there = mine.number, set(), [], ()
+        # step -> the statement that ended in a deadlock, and the sessions of these statements
+        self.victims_here, self.victims_there = victims(self.mine), victims(self.other)
+        self.ended_here, self.ended_there = ({e.name for e in side.values()} for side in (
+            self.victims_here, self.victims_there))
         # sessions that InnoDB stops and Cheetah does not
         self.blocked = self.stopped(self.other, self.mine)
         self.blocked_here = self.stopped(self.mine, self.other)   # the other way round
@@ -105,43 +112,32 @@ class Difference:
     def is_of_locks(self) -> bool:
         """Returns whether the engines differ only in lock waits or deadlocks, and all statements
         answered on both sides, except those affected by locks, agree."""
-        # the transactions of these sessions were rolled back on one engine only
-        victims = self.deadlocked(self.mine) ^ self.deadlocked(self.other)
         for number in self.mine.keys() & self.other.keys():
             mine, other = self.mine[number], self.other[number]
+            # the transactions of the last sessions were rolled back on one engine only
             excused = (vain(mine) or vain(other) or passes(mine, other) or passes(other, mine)
-                       or mine.name in victims)
+                       or mine.name in self.ended_here ^ self.ended_there)
             if mine.outcome.key() != other.outcome.key() and not excused:
                 return False
         return bool(self.blocked or self.blocked_here or self.deadlock_differs())
 
     def deadlock_differs(self) -> bool:
         """Returns whether the engines ended different sessions in a deadlock."""
-        return self.deadlocked(self.mine) != self.deadlocked(self.other)
-
-    def has_deadlock_here(self) -> bool:
-        """Returns whether Cheetah ended a session in a deadlock that InnoDB did not end."""
-        return bool(self.deadlocked(self.mine) - self.deadlocked(self.other))
-
-    def victims_here(self) -> list:
-        """Returns the statements that Cheetah ended in a deadlock."""
-        return [e for e in self.mine.values() if e.outcome.error == DEADLOCK]
+        return self.ended_here != self.ended_there
 
     def victims_of_one(self) -> list:
         """Returns the statements ended in a deadlock if only one engine has any."""
-        mine, other = ({n: e for n, e in side.items() if e.outcome.error == DEADLOCK}
-                       for side in (self.mine, self.other))
-        return [*mine.values(), *other.values()] if not mine or not other else []
+        found = [*self.victims_here.values(), *self.victims_there.values()]
+        return [] if self.victims_here and self.victims_there else found
 
     def victims_differ(self) -> bool:
         """Returns whether both engines end deadlocks, but with different victims."""
-        mine, other = ({n for n, e in side.items() if e.outcome.error == DEADLOCK}
-                       for side in (self.mine, self.other))
+        mine, other = self.victims_here.keys(), self.victims_there.keys()
         return bool(mine and other and mine != other)
 
     def explain(self, theirs: Look, ours: Look, before=None) -> str:
         """Returns the reason, or "". `before` looks at an engine one step earlier."""
-        mine, other = self.deadlocked(self.mine), self.deadlocked(self.other)
+        mine, other = self.ended_here, self.ended_there
         if self.victims_differ():
             cycles = [{wait.waiter for wait in cycle(look.waits)} for look in (theirs, ours)]
             if (mine - other or mine) & cycles[0] and (other - mine or other) & cycles[1]:
@@ -164,25 +160,24 @@ class Difference:
                 found.append(reasons[0] if reasons and all(reasons) else "")
         if other > mine:
             found.append(self.reason_of_cycle(theirs, ours, self.judge_cycle, other - mine))
-            found.append(self.reason_of_no_cycle(before(CHEETAH), theirs, self.judge_ours,
-                                                 other - mine)
-                         if before and self.number else "")
+            if before and self.number:
+                found.append(self.reason_of_no_cycle(before(CHEETAH), theirs, self.judge_ours,
+                                                     other - mine))
         if mine > other:
             found.append(self.reason_of_cycle(ours, theirs, self.judge_ours, mine - other))
-            found.append(self.reason_of_no_cycle(before(INNODB), ours, self.judge_theirs,
-                                                 mine - other)
-                         if before and self.number else "")
-        return next((reason for reason in found if reason), "")
+            if before and self.number:
+                found.append(self.reason_of_no_cycle(before(INNODB), ours, self.judge_theirs,
+                                                     mine - other))
+        return next(filter(None, found), "")
 
     def has_come_meanwhile(self, entries: list) -> bool:
         """Returns whether each statement with a different outcome waited while another session may
         have inserted a row into the range of its search."""
         unlike = [n for n in self.mine.keys() & self.other.keys()
                   if self.mine[n].outcome.key() != self.other[n].outcome.key()]
-        return (self.level == "READ COMMITTED" and bool(unlike)
-                and all(self.meets(Statement(entries[n].text), entries[n + 1:self.number + 1],
-                                   entries[n].name)
-                        for n in unlike))
+        return self.level == "READ COMMITTED" and bool(unlike) and all(
+            self.meets(Statement(entries[n].text), entries[n + 1:self.number + 1], entries[n].name)
+            for n in unlike)
 
     @staticmethod
     def meets(asking: Statement, entries: list, name: str) -> bool:
@@ -209,16 +204,10 @@ class Difference:
         if (here is None or elsewhere is None or not holding
                 or any(s.number != here.number or s.number != elsewhere.number for s in holding)):
             return ""
-        waits = [other for other in there.waits
-                 if other.waiter == wait.blocker
-                 and not any(other.is_as(own) for own in look.waits)]
-        reasons = [judge_there(other, there) for other in waits]
+        reasons = [judge_there(other, there) for other in there.waits
+                   if other.waiter == wait.blocker
+                   and not any(other.is_as(own) for own in look.waits)]
         return reasons[0] if reasons and all(reasons) else ""
-
-    def victims_of_theirs_only(self) -> list:
-        """Returns the statements of sessions that only InnoDB ended in a deadlock."""
-        return [e for e in self.other.values()
-                if e.outcome.error == DEADLOCK and e.name not in self.deadlocked(self.mine)]
 
     def explain_victim(self, victim, theirs: Look, ours: Look) -> str:
         """Explains why InnoDB ended a transaction in a deadlock that Cheetah does not have."""
@@ -231,15 +220,12 @@ class Difference:
                 or self.judge_place(wait, look))
 
     def judge_place(self, wait, look: Look) -> str:
-        """Checks for the reason `place`: the wait is for a new row whose insert waits for a range
-        in Cheetah too. InnoDB had already inserted the row."""
+        """Checks for `place`: a new row, already in InnoDB, whose insert waits for a range here."""
         under_way = look.under_way.get(wait.blocker)
         row = Statement(under_way.text).row if under_way else None
         waits_for_range = any(own.waiter == wait.blocker and own.inserts for own in self.waits_here)
-        return (PLACE
-                if row and waits_for_range and wait.index == "PRIMARY" and not wait.inserts
-                and row[0] == wait.value
-                else "")
+        is_new = wait.index == "PRIMARY" and not wait.inserts and row and row[0] == wait.value
+        return PLACE if waits_for_range and is_new else ""
 
     def judge_plans(self, wait, look: Look) -> str:
         """Checks for the reason `plan`: the engines execute one of the two statements
@@ -248,31 +234,23 @@ class Difference:
         return PLAN if any(s.number in self.other_plans for s in held) else ""
 
     def reason_of_cycle(self, look: Look, other: Look, judge, victims: set) -> str:
-        """Explains a wait that is in the deadlocks of these victims on one engine and does not
-        exist on the other."""
+        """Explains a wait in the deadlocks of these victims that only this engine has."""
         reasons = [judge(wait, look) or self.judge_plans(wait, look)
                    for wait in cycle(look.waits, victims)
                    if not any(wait.is_as(there) for there in other.waits)]
-        return next((reason for reason in reasons if reason), "")
+        return next(filter(None, reasons), "")
 
     @staticmethod
     def reason_of_no_cycle(look: Look, other: Look, judge, victims: set) -> str:
-        """Explains why a member of a deadlock of these victims on the other engine waited for
-        something else here."""
+        """Explains why a member of the other engine's deadlock waited for something else here."""
         members = {wait.waiter for wait in cycle(other.waits, victims)}
         elsewhere = [wait for wait in look.waits
                      if wait.waiter in members
                      and not any(wait.is_as(there) for there in other.waits)]
-        return next((reason for reason in (judge(wait, look) for wait in elsewhere) if reason), "")
-
-    @staticmethod
-    def deadlocked(done: dict) -> set:
-        """Returns the sessions that were the victim of a deadlock."""
-        return {e.name for e in done.values() if e.outcome.error == DEADLOCK}
+        return next(filter(None, (judge(wait, look) for wait in elsewhere)), "")
 
     def statements_of(self, name: str, look: Look) -> list:
-        """Returns the locking statements of a session's transaction, up to its running
-        statement."""
+        """Returns the locking statements of a session's transaction, up to its running one."""
         statements, inside = [], False
         for entry in look.entries:
             is_under_way = look.under_way.get(name) is entry
@@ -311,8 +289,9 @@ class Difference:
         if self.is_behind_one_that_went(wait, asking, look):
             return DUPLICATE_ROW
         versions = self.versions(wait, look.states)
-        if self.touches(held, versions) and (self.removed_by_others(wait, look)
-                                             or not self.touches_late(wait, held, look)):
+        # whether a statement concerns the row in a version of its time or later
+        is_late = any(self.touches([s], self.versions(wait, look.states[s.number:])) for s in held)
+        if self.touches(held, versions) and (self.removed_by_others(wait, look) or not is_late):
             return DELETED
         # the statements that block the wait if they lock the row
         strong = [s for s in held if not (wait.shared and s.is_shared_read())]
@@ -341,8 +320,7 @@ class Difference:
 
     @staticmethod
     def is_next(statement: Statement, wait, look: Look) -> bool:
-        """Returns whether the record is the first one after a range that the statement read in the
-        same index."""
+        """Returns whether the record is the first one after a range that the statement read."""
         if statement.is_vain or statement.index != wait.index:
             return False
         values = [comparable(row[KEYS[wait.index]]) for row in look.states[statement.number]]
@@ -390,11 +368,6 @@ class Difference:
         return not any(e.name == wait.blocker and Statement(e.text).may_remove(wait.index)
                        for e in (step, *step.woke))
 
-    def touches_late(self, wait, held: list, look: Look) -> bool:
-        """Returns whether a statement concerns the row in a version that existed when it ran, or
-        later."""
-        return any(self.touches([s], self.versions(wait, look.states[s.number:])) for s in held)
-
     @staticmethod
     def versions(wait, states: list) -> list:
         """Returns all versions of the row or rows that had the record waited for."""
@@ -407,11 +380,10 @@ class Difference:
         asking = Statement(look.under_way[wait.waiter].text)
         held = self.statements_of(wait.blocker, look)
         if wait.inserts:
-            was_there = any(wait.is_on(row) for state in look.states for row in state)
+            has_gone = (any(wait.is_on(row) for state in look.states for row in state)
+                        and not any(wait.is_on(row) for row in look.states[-1]))
             is_read = any(s.reads(wait.index, wait.value) for s in held)
-            return (REINSERT
-                    if was_there and is_read and not any(wait.is_on(row) for row in look.states[-1])
-                    else "")
+            return REINSERT if has_gone and is_read else ""
         if self.has_gone(wait, look):
             return GONE
         if any(self.has_missed(s, wait, look) for s in held):
@@ -482,16 +454,14 @@ class Difference:
 
     @staticmethod
     def only_checks(statements: list, versions: list) -> bool:
-        """Returns whether the statements that concern the row do so only through a common unique
-        key."""
+        """Returns whether the statements concern the row only through a common unique key."""
         found = [s for s in statements
                  if Difference.touches([s], versions) and not (s.is_vain and len(statements) > 1)]
         return bool(found) and not any(s.finds(row) for s in found for row in versions)
 
 
 def cycle(waits: list, members=()) -> list:
-    """Returns the waits that are part of a cycle; with `members`, only those that are in a cycle
-    with a member."""
+    """Returns the waits that are part of a cycle, or of a cycle with one of `members`."""
     def reaches(start: str, goal: str, seen: set) -> bool:
         if start == goal:
             return True

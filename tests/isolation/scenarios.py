@@ -36,7 +36,6 @@ class Went:
         return outcome.rows if outcome is not None and outcome.rows is not None else ()
 
     def value(self, number: int, key: int):
-        """Returns the value of row `key` as a step read it."""
         return dict(self.rows(number)).get(key)
 
     def ok(self, *sessions: str) -> bool:
@@ -51,8 +50,9 @@ class Went:
 
 
 def script(text: str) -> list:
-    """Parses steps from lines of the form `1 statement`."""
-    return [("T" + line.strip()[0], line.strip()[2:]) for line in text.strip().splitlines()]
+    """Parses lines of the form `1 statement`, or `12 statement` for sessions 1 and 2 in turn."""
+    lines = [line.strip().partition(" ") for line in text.strip().splitlines()]
+    return [("T" + session, statement) for sessions, _, statement in lines for session in sessions]
 
 
 class Scenario:
@@ -68,7 +68,6 @@ class Scenario:
 
 
 def set_value(value, where) -> str:
-    """Returns an UPDATE."""
     return f"UPDATE test SET value = {value} WHERE {where}"
 
 
@@ -87,24 +86,20 @@ SCENARIOS = [
         2 {ALL}
         1 ROLLBACK
         2 {ALL}
-        2 COMMIT""",
-             lambda r: r.ok("T2") and 101 in (r.value(1, 1), r.value(3, 1))),
+        2 COMMIT""", lambda r: r.ok("T2") and 101 in (r.value(1, 1), r.value(3, 1))),
     Scenario("G1b", "intermediate read: a value that its writer replaced is read", f"""
         1 {set_value(101, 'id = 1')}
         2 {ALL}
         1 {set_value(11, 'id = 1')}
         1 COMMIT
         2 {ALL}
-        2 COMMIT""",
-             lambda r: r.ok("T2") and 101 in (r.value(1, 1), r.value(4, 1))),
+        2 COMMIT""", lambda r: r.ok("T2") and 101 in (r.value(1, 1), r.value(4, 1))),
     Scenario("G1c", "circular information flow: two transactions read each other's writes", f"""
         1 {set_value(11, 'id = 1')}
         2 {set_value(22, 'id = 2')}
         1 {ALL} WHERE id = 2
         2 {ALL} WHERE id = 1
-        1 COMMIT
-        2 COMMIT""",
-             lambda r: r.ok("T1", "T2") and r.value(2, 2) == 22 and r.value(3, 1) == 11),
+        12 COMMIT""", lambda r: r.ok("T1", "T2") and r.value(2, 2) == 22 and r.value(3, 1) == 11),
     Scenario("OTV", "observed transaction vanishes: a part of a transaction is seen, then not", f"""
         1 {set_value(11, 'id = 1')}
         1 {set_value(19, 'id = 2')}
@@ -118,47 +113,39 @@ SCENARIOS = [
         3 COMMIT""",
              lambda r: r.ok("T3") and any((r.value(n, 1), r.value(n, 2)) in ((12, 19), (11, 18))
                                           for n in (4, 6, 8))),
-    Scenario("PMP", "predicate-many-preceders: "
-                    "a predicate read twice finds a row that was not there", f"""
+    Scenario("PMP", "predicate-many-preceders: a predicate read twice finds a row that was not "
+             "there", f"""
         1 {ALL} WHERE value = 30
         2 INSERT INTO test VALUES (3, 30)
         2 COMMIT
         1 {ALL} WHERE value % 3 = 0
-        1 COMMIT""",
-             lambda r: r.ok("T1", "T2") and r.rows(0) == () and r.value(3, 3) == 30),
+        1 COMMIT""", lambda r: r.ok("T1", "T2") and r.rows(0) == () and r.value(3, 3) == 30),
     Scenario("PMP-write", "the same with a write: DELETE does not find the row that was read", f"""
         1 UPDATE test SET value = value + 10
         2 {ALL} WHERE value = 20
         2 DELETE FROM test WHERE value = 20
         1 COMMIT
         2 {ALL}
-        2 COMMIT""",
-             lambda r: r.ok("T1", "T2") and r.value(1, 2) == 20 and 2 in r.final),
+        2 COMMIT""", lambda r: r.ok("T1", "T2") and r.value(1, 2) == 20 and 2 in r.final),
     Scenario("P4", "lost update: both read, both write what they read", f"""
-        1 {ALL} WHERE id = 1
-        2 {ALL} WHERE id = 1
+        12 {ALL} WHERE id = 1
         1 {set_value(11, 'id = 1')}
         2 {set_value(12, 'id = 1')}
-        1 COMMIT
-        2 COMMIT""",
-             lambda r: r.ok("T1", "T2") and r.value(0, 1) == 10 and r.value(1, 1) == 10),
+        12 COMMIT""", lambda r: r.ok("T1", "T2") and r.value(0, 1) == 10 and r.value(1, 1) == 10),
     Scenario("G-single", "read skew: half of a transaction is seen", f"""
-        1 {ALL} WHERE id = 1
-        2 {ALL} WHERE id = 1
+        12 {ALL} WHERE id = 1
         2 {ALL} WHERE id = 2
         2 {set_value(12, 'id = 1')}
         2 {set_value(18, 'id = 2')}
         2 COMMIT
         1 {ALL} WHERE id = 2
-        1 COMMIT""",
-             lambda r: r.ok("T1", "T2") and r.value(0, 1) == 10 and r.value(6, 2) == 18),
+        1 COMMIT""", lambda r: r.ok("T1", "T2") and r.value(0, 1) == 10 and r.value(6, 2) == 18),
     Scenario("G-single, dependencies", "read skew over two predicates", f"""
         1 {ALL} WHERE value % 5 = 0
         2 UPDATE test SET value = 12 WHERE value = 10
         2 COMMIT
         1 {ALL} WHERE value % 3 = 0
-        1 COMMIT""",
-             lambda r: r.ok("T1", "T2") and r.value(0, 1) == 10 and r.value(3, 1) == 12),
+        1 COMMIT""", lambda r: r.ok("T1", "T2") and r.value(0, 1) == 10 and r.value(3, 1) == 12),
     Scenario("G-single, write 1", "read skew where a write sees the other half", f"""
         1 {ALL} WHERE id = 1
         2 {ALL}
@@ -167,8 +154,7 @@ SCENARIOS = [
         2 COMMIT
         1 DELETE FROM test WHERE value = 20
         1 {ALL} WHERE id = 2
-        1 COMMIT""",
-             lambda r: r.ok("T1", "T2") and r.value(0, 1) == 10 and r.affected(5) == 0),
+        1 COMMIT""", lambda r: r.ok("T1", "T2") and r.value(0, 1) == 10 and r.affected(5) == 0),
     Scenario("G-single, write 2", "the same, but the first transaction rolls back: "
                                   "the second must not suffer", f"""
         1 {ALL} WHERE id = 1
@@ -177,24 +163,19 @@ SCENARIOS = [
         1 DELETE FROM test WHERE value = 20
         2 {set_value(18, 'id = 2')}
         1 ROLLBACK
-        2 COMMIT""",
-             lambda r: r.ok("T2") and r.final != {1: 12, 2: 18}),
+        2 COMMIT""", lambda r: r.ok("T2") and r.final != {1: 12, 2: 18}),
     Scenario("G2-item", "write skew: each writes what the other read", f"""
-        1 {ALL} WHERE id IN (1, 2)
-        2 {ALL} WHERE id IN (1, 2)
+        12 {ALL} WHERE id IN (1, 2)
         1 {set_value(11, 'id = 1')}
         2 {set_value(21, 'id = 2')}
-        1 COMMIT
-        2 COMMIT""",
+        12 COMMIT""",
              lambda r: (r.ok("T1", "T2") and {r.value(0, 1), r.value(1, 1)} == {10}
                         and {r.value(0, 2), r.value(1, 2)} == {20})),
     Scenario("G2", "anti-dependency cycle: each inserts what the other's predicate would find", f"""
-        1 {ALL} WHERE value % 3 = 0
-        2 {ALL} WHERE value % 3 = 0
+        12 {ALL} WHERE value % 3 = 0
         1 INSERT INTO test VALUES (3, 30)
         2 INSERT INTO test VALUES (4, 42)
-        1 COMMIT
-        2 COMMIT
+        12 COMMIT
         1 {ALL} WHERE value % 3 = 0""",
              lambda r: r.ok("T1", "T2") and r.rows(0) == () and r.rows(1) == ()),
     Scenario("G2, two edges", "the read-only transaction anomaly of Fekete et al.", f"""
@@ -212,7 +193,6 @@ SCENARIOS = [
 
 def families(name: str, meaning: str, text: str, anomaly,
              actions=("RESTRICT", "CASCADE", "SET NULL")) -> list:
-    """Returns one scenario for each action."""
     return [Scenario(f"FK {name}, {action}" if len(actions) > 1 else f"FK {name}", meaning, text,
                      anomaly, action)
             for action in actions]
@@ -226,19 +206,16 @@ def has_orphan(went: Went) -> bool:
 def sees_half(*steps: int):
     """Returns a verdict: whether one of these reads of all children sees only one of parent 1's two
     children, or one child changed and the other unchanged."""
-    def verdict(went: Went) -> bool:
-        seen = [dict(went.rows(step)) for step in steps]
-        return any(len(rows) == 1 or (len(rows) == 2 and len(set(rows.values())) == 2)
-                   for rows in seen)
-    return verdict
+    def is_half(rows: dict) -> bool:
+        return len(rows) == 1 or (len(rows) == 2 and len(set(rows.values())) == 2)
+    return lambda went: any(is_half(dict(went.rows(step))) for step in steps)
 
 
 SCENARIOS += [
     *families("child first", "a parent is deleted while a child that names it is open", """
         1 INSERT INTO c VALUES (9, 2)
         2 DELETE FROM p WHERE id = 2
-        1 COMMIT
-        2 COMMIT""", has_orphan),
+        12 COMMIT""", has_orphan),
     *families("child rolled back", "the same, but the child does not come", """
         1 INSERT INTO c VALUES (9, 2)
         2 DELETE FROM p WHERE id = 2
@@ -247,8 +224,7 @@ SCENARIOS += [
     *families("parent first", "a child names a parent whose deletion is open", """
         1 DELETE FROM p WHERE id = 2
         2 INSERT INTO c VALUES (9, 2)
-        1 COMMIT
-        2 COMMIT""", has_orphan, ("RESTRICT",)),
+        12 COMMIT""", has_orphan, ("RESTRICT",)),
     *families("parent rolled back", "the same, but the parent stays: so must the child", """
         1 DELETE FROM p WHERE id = 2
         2 INSERT INTO c VALUES (9, 2)
@@ -281,8 +257,7 @@ SCENARIOS += [
     *families("new key", "a child names the old key of a parent whose change is open", """
         1 UPDATE p SET id = 5 WHERE id = 1
         2 INSERT INTO c VALUES (9, 1)
-        1 COMMIT
-        2 COMMIT""", has_orphan, ("RESTRICT", "CASCADE")),
+        12 COMMIT""", has_orphan, ("RESTRICT", "CASCADE")),
     *families("half an action",
               "some of the children have followed their parent, and some have not", f"""
         1 {PARENTS}
@@ -304,8 +279,7 @@ SCENARIOS += [
         1 DELETE FROM c WHERE id = 3
         1 UPDATE c SET pid = 2 WHERE id = 1
         2 DELETE FROM p WHERE id = 1
-        1 COMMIT
-        2 COMMIT""", lambda r: r.ok("T1") and r.final != {1: 2}, ("RESTRICT", "CASCADE")),
+        12 COMMIT""", lambda r: r.ok("T1") and r.final != {1: 2}, ("RESTRICT", "CASCADE")),
     *families("moving back", "the same, but the child stays where it was", """
         1 UPDATE c SET pid = 2 WHERE id = 1
         2 DELETE FROM p WHERE id = 1

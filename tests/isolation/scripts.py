@@ -6,6 +6,7 @@ names its index, so that both engines lock along the same index.
 """
 
 import random
+from collections import namedtuple
 
 TABLE = ("CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, u INT, v INT NOT NULL, "
          "c VARCHAR(9) COLLATE utf8mb4_general_ci NOT NULL DEFAULT 'g1', "
@@ -22,13 +23,10 @@ READS = (*("", "", "", " FOR UPDATE", " FOR UPDATE", " LOCK IN SHARE MODE") * 3,
          " FOR UPDATE NOWAIT", " FOR UPDATE SKIP LOCKED", " LOCK IN SHARE MODE SKIP LOCKED")
 
 
-class Scene:
+class Scene(namedtuple("Scene", "tables rows looks plant")):
     """The tables on which scripts are played. `tables` maps names to definitions without an engine,
     `looks` lists every way to read a table as (table, index, condition), and `plant` deletes the
     row that is planted as a difference."""
-
-    def __init__(self, tables: dict, rows: list, looks: list, plant: str):
-        self.tables, self.rows, self.looks, self.plant = tables, rows, looks, plant
 
     def create(self, engine: str) -> list:
         """Returns the statements that create and fill the tables."""
@@ -46,19 +44,16 @@ SCENE = Scene({"t": TABLE}, [ROWS],
 
 
 class Script:
-    """The steps to play. The waits of sessions in `impatient` end with error 1205 after a
-    second."""
+    """The steps to play. Waits of sessions in `impatient` end with error 1205 after a second."""
 
     def __init__(self, seed: int, level: str, steps: list, impatient=(), scene: Scene = SCENE):
         self.seed, self.level, self.steps, self.impatient, self.scene = (
             seed, level, steps, tuple(impatient), scene)
 
     def sessions(self) -> list:
-        """Returns the session names, sorted."""
         return sorted({name for name, _ in self.steps})
 
     def with_steps(self, steps: list):
-        """Returns a copy with other steps."""
         return Script(self.seed, self.level, steps, self.impatient, self.scene)
 
     def text(self) -> str:
@@ -70,14 +65,11 @@ class Script:
 
 
 class Generator:
-    """Generates one script."""
-
     def __init__(self, seed: int):
         self.rng, self.seed = random.Random(f"interleaving/{seed}"), seed
         self.inside, self.savepoints = {}, {}
 
     def script(self) -> Script:
-        """Returns the script of this seed."""
         rng = self.rng
         names = "abcd"[:rng.choice([2, 2, 3, 3, 4])]
         self.inside, self.savepoints = dict.fromkeys(names, False), dict.fromkeys(names, False)
@@ -92,7 +84,6 @@ class Generator:
         return Script(self.seed, rng.choice(LEVELS), steps, impatient)
 
     def statement(self, name: str) -> str:
-        """Returns the session's next statement."""
         rng = self.rng
         if not self.inside[name]:
             if rng.random() < 0.75:
@@ -112,7 +103,6 @@ class Generator:
         return self.work()
 
     def work(self) -> str:
-        """Returns a statement on the table."""
         return self.rng.choices([self.select, self.insert, self.update, self.delete],
                                 [38, 24, 24, 14])[0]()
 
@@ -139,7 +129,6 @@ class Generator:
                            ("PRIMARY", f"v = {rng.randint(0, 2)}")])
 
     def select(self) -> str:
-        """Returns a SELECT, locking or not."""
         if self.rng.random() < 0.08:
             return self.rng.choice(WHOLE)
         index, condition = self.condition()
@@ -159,7 +148,6 @@ class Generator:
                              f"INSERT INTO t VALUES {row} ON DUPLICATE KEY UPDATE v = v + 10"])
 
     def update(self) -> str:
-        """Returns a change of a plain, an indexed or a unique column, or of the primary key."""
         rng = self.rng
         index, condition = self.condition()
         change = rng.choice(["v = v + 10", "v = v + 10", f"v = {rng.randint(0, 2)}",

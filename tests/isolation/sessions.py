@@ -8,14 +8,10 @@ depend on an engine's own reports, and a slow statement is not mistaken for a wa
 """
 
 import select
-import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-sys.dont_write_bytecode = True
-
-from cheetah_tools.say import Failure  # noqa: E402
+from cheetah_tools.say import Failure
 
 DEADLOCK = 1213
 LOOK_SECONDS = 0.002
@@ -46,7 +42,6 @@ class Outcome:
                 None if self.rows is None else tuple(sorted(self.rows, key=repr)), self.affected)
 
     def text(self) -> str:
-        """Returns the result as readable text."""
         if self.error:
             return f"error {self.error}"
         if self.rows is None:
@@ -69,7 +64,6 @@ class Session:
         self.status_file = Path(f"/proc/{server.process.pid}/task/{thread}/status")
 
     def send(self, text: str) -> None:
-        """Starts a statement."""
         from pymysql.constants import COMMAND
         if self.pending:
             raise Failure(f"session {self.name} was sent a statement while another one waits")
@@ -111,8 +105,7 @@ class Session:
         return outcome
 
     def sleep_mark(self):
-        """Returns a value that stays the same while the server's thread sleeps; None if it is
-        awake."""
+        """Returns a value that stays the same while the server's thread sleeps; None if awake."""
         state = switches = None
         for line in self.status_file.read_text().splitlines():
             if line.startswith("State:"):
@@ -175,7 +168,6 @@ class Entry:
                 and self.outcome.error == DEADLOCK)
 
     def text_of(self) -> str:
-        """Returns a readable line."""
         now = "deferred" if self.deferred else "waits" if self.waited else self.outcome.text()
         then = "".join(f"; {entry.name}'s step {entry.number} goes on: {entry.outcome.text()}"
                        for entry in self.woke)
@@ -183,8 +175,7 @@ class Entry:
 
 
 class Play:
-    """Runs a script of (session, statement) steps. A step whose session waits is deferred until the
-    session continues."""
+    """Runs (session, statement) steps. A step whose session waits is deferred."""
 
     def __init__(self, sessions: dict, impatient=()):
         self.sessions = sessions
@@ -220,21 +211,15 @@ class Play:
         return self.entries
 
     def advance(self, cause: Entry) -> None:
-        """Sends statements until every session has answered or waits; records wakeups under
-        `cause`."""
+        """Sends statements until every session has answered or waits; `cause` gets the wakeups."""
         while True:
             free = [name for name, queue in self.queues.items()
                     if queue and not self.sessions[name].pending]
             if not free:
                 break
-            self.start(free[0])
+            entry = self.under_way[free[0]] = self.queues[free[0]].pop(0)
+            self.sessions[free[0]].send(entry.text)
             self.collect(cause)
-
-    def start(self, name: str) -> None:
-        """Sends the session's next statement."""
-        entry = self.queues[name].pop(0)
-        self.under_way[name] = entry
-        self.sessions[name].send(entry.text)
 
     def collect(self, cause: Entry) -> None:
         """Collects answers until the sessions are at rest."""
@@ -249,7 +234,6 @@ class Play:
             entry.waited = True
 
     def answer(self, session: Session, outcome: Outcome, cause: Entry) -> None:
-        """Records an answer."""
         entry = self.under_way.pop(session.name)
         entry.outcome = outcome
         if entry is not cause:
@@ -282,6 +266,5 @@ class Play:
             self.answer(session, session.take(), self.entries[-1])
 
     def finish(self) -> None:
-        """Rolls back all open transactions."""
         for step in self.steps([]):
             self.run([step], len(self.entries))

@@ -39,9 +39,7 @@ class Statement:
         # MAX(id) reads the last row; these are the keys that may be the last ones in these scripts.
         if "MAX(id)" in text:
             self.ranges = [(60, True, END, True)]
-        self.row = (tuple(number_or_text(part) if at < 4 else part.lower()
-                          for at, part in enumerate(values.groups()))
-                    if values else None)
+        self.row = values and (*map(number_or_text, values.groups()[:4]), values[5].lower())
         sets = SETS.search(text)
         self.sets = (sets[1], sets[2]) if sets else None
 
@@ -61,12 +59,8 @@ class Statement:
         """Returns whether the statement locks what it reads or writes."""
         if not self.text.startswith("SELECT"):
             return bool(self.index or self.row)
-        return self.is_locking_read() or (level == "SERIALIZABLE" and inside)
-
-    def is_locking_read(self) -> bool:
-        """Returns whether the statement is a SELECT with a locking clause."""
-        return (self.text.startswith("SELECT")
-                and (" FOR UPDATE" in self.text or " IN SHARE MODE" in self.text))
+        return (" FOR UPDATE" in self.text or " IN SHARE MODE" in self.text
+                or (level == "SERIALIZABLE" and inside))
 
     def may_remove(self, index: str) -> bool:
         """Returns whether the statement may remove a record from an index."""
@@ -78,8 +72,7 @@ class Statement:
         return self.text.startswith("SELECT") and " FOR UPDATE" not in self.text
 
     def is_covered(self) -> bool:
-        """Returns whether the statement is a shared-lock read that needs only its secondary
-        index."""
+        """Returns whether it is a shared-lock read that needs only its secondary index."""
         return (self.is_shared_read() and self.index not in ("", "PRIMARY")
                 and not self.text.startswith("SELECT *"))
 
@@ -99,8 +92,7 @@ class Statement:
         return bool(self.index) and self.reads(self.index, comparable(row[KEYS[self.index]]))
 
     def matches(self, row: tuple) -> bool:
-        """Returns whether the statement reads or writes this version of a row, not only examines
-        it."""
+        """Returns whether the statement reads or writes this version of a row, not only looks."""
         return ((self.finds(row) and self.value in (None, row[COLUMNS["v"]])) or self.checks(row)
                 or bool(self.row and self.row[0] == row[0]))
 
@@ -124,11 +116,11 @@ class Statement:
 
     def checks(self, row: tuple) -> bool:
         """Returns whether a new value may equal a unique key of this version of a row."""
-        for index in ("PRIMARY", "u"):
-            value = comparable(row[KEYS[index]])
-            if value != NULL and self.sets and self.sets == (("id", "u")[index == "u"], str(value)):
-                return True
-            if self.row and value != NULL and self.row[KEYS[index]] == value:
+        for column in ("id", "u"):
+            at = COLUMNS[column]
+            value = comparable(row[at])
+            if value != NULL and (self.sets == (column, str(value))
+                                  or (self.row and self.row[at] == value)):
                 return True
         return False
 
@@ -155,7 +147,6 @@ def ranges_of(condition: str) -> list:
 
 
 def within(value, part: tuple) -> bool:
-    """Returns whether a value is within a range."""
     low, with_low, high, with_high = part
     return ((low < value or (with_low and low == value))
             and (value < high or (with_high and value == high)))

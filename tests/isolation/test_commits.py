@@ -16,8 +16,7 @@ def execute(texts: list) -> tuple:
 
 
 def run(*lines: tuple) -> list:
-    """Returns the entries of a run. A line is (session, text, result), or (.., number of the step
-    that unblocked it) in addition."""
+    """Returns a run's entries of (session, text, result) or (.., step that unblocked it)."""
     entries = []
     for number, (name, text, given, *cause) in enumerate(lines):
         made = Entry(number, name, text)

@@ -6,27 +6,22 @@ from differences import Differences
 LINES = "reason\tknown\tbecause\nsuite\tP4\tknown\nsuite\tG0\tforgotten\nother\tG1a\tknown\n"
 
 
-class TestLists:
-    @pytest.fixture(autouse=True)
-    def lists(self, tmp_path):
-        self.place = tmp_path / "list.tsv"
-        self.place.write_text(LINES)
-        self.listed = Differences("suite", self.place)
+@pytest.fixture
+def place(tmp_path):
+    (tmp_path / "list.tsv").write_text(LINES)
+    return tmp_path / "list.tsv"
 
-    def test_what_differs_as_listed_is_in_order(self):
-        assert self.listed.judge({"P4": "known"}, {"P4"}) == {}
 
-    def test_what_is_not_listed_is_wrong(self):
-        assert "G2" in self.listed.judge({"P4": "known", "G2": "known"}, {"P4", "G2"})
+@pytest.mark.parametrize("found, whole, wrong", [
+    pytest.param({"P4": "known"}, {"P4"}, set(), id="what differs as listed is in order"),
+    pytest.param({"P4": "known", "G2": "known"}, {"P4", "G2"}, {"G2"}, id="what is not listed"),
+    pytest.param({}, {"P4"}, {"P4"}, id="what differs no more"),
+    pytest.param({"G0": ""}, {"G0"}, {"G0"}, id="a reason that is explained nowhere")])
+def test_unlisted_and_outdated_cases_are_wrong(place, found, whole, wrong):
+    assert set(Differences("suite", place).judge(found, whole)) == wrong
 
-    def test_what_differs_no_more_is_wrong(self):
-        assert "P4" in self.listed.judge({}, {"P4"})
 
-    def test_a_reason_that_is_explained_nowhere_is_wrong(self):
-        assert "G0" in self.listed.judge({"G0": ""}, {"G0"})
-
-    def test_writing_keeps_other_suites_and_refuses_what_nothing_explains(self):
-        self.listed.replace({"P4": "", "G2": "known", "OTV": ""})
-        again = Differences("suite", self.place)
-        assert again.listed == {"P4": "known", "G2": "known"}
-        assert Differences("other", self.place).listed == {"G1a": "known"}
+def test_writing_keeps_other_suites_and_refuses_what_nothing_explains(place):
+    Differences("suite", place).replace({"P4": "", "G2": "known", "OTV": ""})
+    assert Differences("suite", place).listed == {"P4": "known", "G2": "known"}
+    assert Differences("other", place).listed == {"G1a": "known"}

@@ -1,5 +1,4 @@
-"""Tests that the checker finds each anomaly planted into the engine, and none without a planted
-bug.
+"""The checker finds each anomaly planted into the engine, and none without a planted bug.
 
 The crate's test target `histories` plays random transactions on the library, mostly in one thread,
 in an order that the seed determines. Like all tests of the crate it is compiled with the points at
@@ -104,7 +103,6 @@ class Played:
             self.problems = check(self.history) if read["final"] else []
 
     def text(self) -> str:
-        """Returns a short description."""
         names = ", ".join(sorted({problem.name for problem in self.problems}))
         return (names or "nothing") + (f" (error: {self.failure[:100]})" if self.failure else "")
 

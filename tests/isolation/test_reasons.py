@@ -8,14 +8,12 @@ LEVEL = "REPEATABLE READ"
 
 
 def entry(number: int, name: str, text: str, waits: bool = False, error: int = 0) -> Entry:
-    """Returns a step that was answered or that waits."""
     made = Entry(number, name, text)
     made.outcome, made.waited = None if waits else Outcome(error), waits
     return made
 
 
 def look(waits: list, states: list, entries: list, *under_way: Entry) -> Look:
-    """Returns the state of an engine at its last step."""
     return Look(waits, states, [()] * len(entries), entries,
                 {under.name: under for under in under_way})
 
@@ -90,8 +88,7 @@ class TestSomebodyHasComeFurther:
 
 
 class TestOneVictimMore:
-    """At one step both engines end a deadlock of `a` and `d`; InnoDB also ends a deadlock of `c`
-    and `d`."""
+    """At one step, both engines end a deadlock of `a` and `d`, InnoDB also one of `c` and `d`."""
 
     def reason(self, place_of_c: int, ended=("ac", "a")) -> str:
         """`d` waits for row 10, locked by `c`, which waits for row `place_of_c`, locked by `d`."""
@@ -125,8 +122,7 @@ class TestOneVictimMore:
 
 class TestRowsThatCameMeanwhile:
     def found(self, level: str, text: str) -> bool:
-        """Returns whether `a` may have found another row after its wait because of the changes by
-        `c`."""
+        """Returns whether `a` may have found another row after its wait, because of `c`."""
         steps = [entry(0, "a", "DELETE t FROM t FORCE INDEX (PRIMARY) WHERE id < 30", waits=True),
                  entry(1, "c", text), entry(2, "c", "COMMIT")]
         sides = []
@@ -138,7 +134,6 @@ class TestRowsThatCameMeanwhile:
 
     def test_only_where_somebody_has_put_a_row_there_and_ranges_are_not_locked(self):
         insert = "INSERT INTO t VALUES (16, 2, NULL, 1, 'g0')"
-        assert self.found("READ COMMITTED", insert)
-        assert not self.found("REPEATABLE READ", insert)
+        assert self.found("READ COMMITTED", insert) and not self.found("REPEATABLE READ", insert)
         assert not self.found("READ COMMITTED", insert.replace("16", "36"))
         assert not self.found("READ COMMITTED", "DELETE t FROM t FORCE INDEX (k) WHERE k = 4")

@@ -35,8 +35,6 @@ def tables(action: str) -> list:
 
 
 class TiedClient(Client):
-    """A client whose registers have parents."""
-
     by_index = ("group", "covered", "joined", "parents")
 
     def __init__(self, number: int, session, run):
@@ -118,10 +116,9 @@ class TiedClient(Client):
         if how == "update":
             answer, affected = yield from self.several(f"UPDATE p SET v = {value} WHERE id = {key}")
             return answer, self.found(affected[0]) if affected else ""
-        parent = {"upsert": (f"INSERT INTO p (id, v) VALUES ({key}, {value}) "
-                             f"ON DUPLICATE KEY UPDATE v = {value}"),
-                  "replace": f"REPLACE INTO p (id, v) VALUES ({key}, {value})"}[how]
-        answer, affected = yield from self.several(parent)
+        answer, affected = yield from self.several(
+            f"REPLACE INTO p (id, v) VALUES ({key}, {value})" if how == "replace" else
+            f"INSERT INTO p (id, v) VALUES ({key}, {value}) ON DUPLICATE KEY UPDATE v = {value}")
         if affected and (affected[0] == 1 or how == "replace"):   # a new parent has no child
             sent = answer[1]
             answer, affected = yield from self.several(child)
@@ -143,17 +140,15 @@ class TiedClient(Client):
                 return (yield from self.several(gone))[0], ""
             return answer, WRITE if len(affected) == 2 else ""
         child = {"replace": self.child(key, value).replace("INSERT", "REPLACE"),
-                 "upsert": self.child(key, value) + f" ON DUPLICATE KEY UPDATE v = {value}"}
-        answer, affected = yield from self.several(
-            parent, child.get(how, f"UPDATE h SET v = {value} WHERE id = {key}"), gone)
+                 "upsert": self.child(key, value) + f" ON DUPLICATE KEY UPDATE v = {value}",
+                 "update": f"UPDATE h SET v = {value} WHERE id = {key}"}[how]
+        answer, affected = yield from self.several(parent, child, gone)
         return answer, WRITE if len(affected) == 3 else ""
 
     def child(self, key: int, value) -> str:
-        """Returns the INSERT of a new child."""
         return f"INSERT INTO h (id, grp, v) VALUES ({key}, {key // KEYS_PER_GROUP}, {value})"
 
     def delete(self, key: int, _value):
-        """Deletes the parent and its child."""
         if self.action == RESTRICT:
             return (yield from self.delete_both(key))
         answer, affected = yield from self.several(f"DELETE FROM p WHERE id = {key}")
@@ -170,15 +165,13 @@ class TiedClient(Client):
         return answer, WRITE if affected == [1, 1] else ""
 
     def put_orphan(self, key: int, value):
-        """Tries to insert a child whose parent does not exist."""
         answer = yield self.child(key, value)
         if answer[0].error not in (HAS_NO_PARENT, DUPLICATE, TIMEOUT, DEADLOCK):
             raise Unexpected(f"a child without a parent was taken: {self.text}: {answer[0].text()}")
         return answer, REFUSED if answer[0].error in (HAS_NO_PARENT, DUPLICATE) else ""
 
     def take_parent(self, key: int, value):
-        """With RESTRICT, tries to delete a parent that has a child; otherwise changes the
-        register."""
+        """With RESTRICT, tries to delete a parent with a child; otherwise changes the register."""
         if self.action != RESTRICT:
             return (yield from self.change_parent("update", key, value))
         answer = yield f"DELETE p FROM p FORCE INDEX (i) WHERE id = {key}"

@@ -1,14 +1,16 @@
 """Determines which version of a key a read saw and which transactions wrote the versions around it,
 and finds the anomalies that need no graph."""
 
-from collections import defaultdict
+from collections import defaultdict, namedtuple
 
 from history import ABORTED, COMMITTED, LOCKING, READ, WRITE
 
+# A register's value (None: no row) and its writer (the first version has none).
+Version = namedtuple("Version", "value writer")
+
 
 def own_writes_at(txn, place: int, key) -> list:
-    """Returns the values that the transaction wrote to `key` before its operation `place`, without
-    those already rolled back."""
+    """Returns the transaction's writes to `key` before `place`, without those rolled back."""
     return [op.value for op in txn.ops[:place]
             if op.kind == WRITE and op.key == key and op.active_at(place)]
 
@@ -25,11 +27,9 @@ class Versions:
                     self.writers[op.key, op.value] = (txn, op)
 
     def problem(self, name: str, text: str) -> None:
-        """Records an anomaly."""
         self.problems.append((name, text))
 
     def check_internal(self) -> None:
-        """Checks that a transaction sees its own writes."""
         for txn in self.history.txns:
             for place, op in enumerate(txn.ops):
                 for key, seen in (op.seen or {}).items() if op.kind in (READ, LOCKING) else ():
@@ -40,8 +40,7 @@ class Versions:
                 self.check_words(txn, place, op)
 
     def check_words(self, txn, place: int, op) -> None:
-        """Checks that each row found has one of the words, and that a search finds the
-        transaction's own writes."""
+        """Checks that rows found have one of the words, and that a search finds own writes."""
         wanted = defaultdict(set)
         for key, value in op.words or ():
             wanted[key].add(value)
@@ -91,7 +90,6 @@ class ListVersions(Versions):
         self.check_internal()
 
     def check_final(self, key, elements: list) -> None:
-        """Checks that a final list has no duplicates and nothing that was rolled back."""
         if len(set(elements)) != len(elements):
             self.problem("duplicate", f"key {key} at the end: {elements}")
         for element in elements:
@@ -120,22 +118,18 @@ class ListVersions(Versions):
                                        f"with others: {self.final[key]}")
 
     def words_of(self, seen) -> list:
-        """Returns all elements."""
         return list(seen or ())
 
     def own_words(self, own: list) -> list:
-        """Returns all of the transaction's own appends."""
         return own
 
     def writer_of_missing(self, _txn, key, value, _during):
-        """Returns the transaction that appended a value missing from a read; None if none committed
-        it."""
+        """Returns the transaction that appended the missing value; None if none committed it."""
         final = self.final.get(key, [])
         return self.orders[key][final.index(value)] if value in final else None
 
     def agrees(self, txn, key, seen, own: list, lengths: bool) -> bool:
-        """Returns whether the list ends with the transaction's own appends, preceded by the
-        elements to which they were appended."""
+        """Returns whether the list ends with the own appends after those that they followed."""
         final = self.final.get(key, [])
         if lengths:
             length = seen - len(own)
@@ -199,14 +193,6 @@ class ListVersions(Versions):
         return position > 0
 
 
-class Version:
-    """A register's value and its writer. The value None means that the row does not exist; the
-    first version has no writer."""
-
-    def __init__(self, value, writer):
-        self.value, self.writer = value, writer
-
-
 class RegisterVersions(Versions):
     """Versions of registers, in the order in which their writers held the row lock."""
 
@@ -223,8 +209,7 @@ class RegisterVersions(Versions):
         self.check_internal()
 
     def add_holds(self, txn, holds) -> None:
-        """Records how long a transaction held each row lock. Rolling back an insertion to a
-        savepoint releases the row's lock."""
+        """Records how long each row lock was held. A rollback of an insertion releases its lock."""
         first = {}
         for op in txn.ops:
             if op.kind != WRITE:
@@ -237,8 +222,7 @@ class RegisterVersions(Versions):
             holds[key].append((since, txn.end[0], txn, True))
 
     def order_by_holds(self, key, holds: list) -> None:
-        """Orders the versions of one key; two transactions must not hold its lock at the same
-        time."""
+        """Orders one key's versions; two transactions must not hold its lock at the same time."""
         owner, until = None, -1
         for since, end, txn, lasts in holds:
             if since < until and owner is not txn:
@@ -254,7 +238,6 @@ class RegisterVersions(Versions):
                 self.orders[key].append(Version(value, txn))
 
     def check_final(self) -> None:
-        """Checks that the final state has the last versions."""
         for key in {*self.orders, *self.history.final}:
             last, found = self.orders[key][-1].value, self.history.final.get(key)
             if found != last and not (found is not None and self.visible_wrongly(None, key, found)):
@@ -262,11 +245,9 @@ class RegisterVersions(Versions):
                                            f"write was {last}")
 
     def words_of(self, seen) -> list:
-        """Returns the value."""
         return [seen]
 
     def own_words(self, own: list) -> list:
-        """Returns the last own value."""
         return own[-1:]
 
     def writer_of_missing(self, txn, key, value, during):
@@ -287,8 +268,7 @@ class RegisterVersions(Versions):
         return seen == own[-1]
 
     def position(self, txn, op, key, during):
-        """Returns the number of the version read; None if it is unknown or the read itself is
-        wrong."""
+        """Returns the version's number; None if it is unknown or the read itself is wrong."""
         seen = op.seen[key]
         if seen is None:
             return self.absent_position(txn, key, during)
@@ -301,8 +281,7 @@ class RegisterVersions(Versions):
         return None
 
     def absent_position(self, txn, key, during):
-        """Returns the version of an absent row, if the times of the read leave only one
-        possibility."""
+        """Returns the version of an absent row, if the read's times leave one possibility."""
         order, sent, answered = self.orders[key], *during
         possible = []
         for place, version in enumerate(order):

@@ -51,7 +51,6 @@ class Wait:
         return self.row in (None, row[0]) and comparable(row[KEYS[self.index]]) == self.value
 
     def text(self) -> str:
-        """Returns the wait as readable text."""
         what = (f"to insert before {self.value}" if self.inserts
                 else f"for {'S' if self.shared else 'X'} of {self.value}")
         return (f"{self.waiter} waits for {self.blocker}, {what} (row {self.row}) "
@@ -59,7 +58,6 @@ class Wait:
 
 
 def innodb_waits(root, sessions: dict) -> list:
-    """Returns all current waits of InnoDB."""
     time.sleep(CACHED_SECONDS)
     names, waits = names_of(sessions), []
     for waiter, blocker, mode, _, table, index, data in root.must(
@@ -76,7 +74,6 @@ def innodb_waits(root, sessions: dict) -> list:
 
 
 def cheetah_waits(root, sessions: dict) -> list:
-    """Returns all current waits of Cheetah."""
     names = names_of(sessions)
     return [cheetah_wait(names.get(waiter), names.get(blocker), name_of(table), index, mode, data,
                          held)
@@ -89,15 +86,13 @@ def cheetah_deadlock(root, sessions: dict) -> list:
     text = (root.must("SHOW ENGINE CHEETAH STATUS").rows[0][2]
             .partition("LATEST DETECTED DEADLOCK")[2].partition("WE ROLL BACK")[0])
     found = [MEMBER.search(member).groups() for member in text.split("*** (")[1:]]
-    names, numbers = names_of(sessions), {number: int(thread)
-                                          for number, thread, *_ in found}
+    names, numbers = names_of(sessions), {number: int(thread) for number, thread, *_ in found}
     return [cheetah_wait(names.get(int(thread)), names.get(numbers[other]), name_of(table), index,
                          mode, f"{kind} {data}")
             for _, thread, kind, mode, data, index, table, other in found]
 
 
 def name_of(table: str) -> str:
-    """Returns the table's name without its database."""
     return re.findall(r"\w+", table)[-1]
 
 
@@ -114,5 +109,4 @@ def cheetah_wait(waiter, blocker, table: str, index: str, mode: str, data: str,
 
 
 def names_of(sessions: dict) -> dict:
-    """Returns connection ID -> session name."""
     return {session.connection.thread_id(): name for name, session in sessions.items()}

@@ -1,6 +1,5 @@
 """Opens a page of the lab in headless Chromium, as a reader would see it."""
 
-import contextlib
 import json
 import shutil
 from pathlib import Path
@@ -30,18 +29,7 @@ def open_browser():
     return webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
 
 
-@contextlib.contextmanager
-def opened():
-    """Provides the driver within a `with` block."""
-    driver = open_browser()
-    try:
-        yield driver
-    finally:
-        driver.quit()
-
-
 def visit(driver, page: Path, theme: str = LIGHT, media: str = "screen", width: int = 1100) -> None:
-    """Opens the page with this theme, medium and window width."""
     for kind in ("performance", "browser"):    # discard the log entries of previous pages
         driver.get_log(kind)
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia",
@@ -89,8 +77,7 @@ def check(driver, page: Path) -> None:
 
 
 def check_plot(driver, plot: dict) -> None:
-    """Checks that each series is drawn and named, that the axes have their labels, and that texts
-    are visible and do not overlap."""
+    """Checks that series are drawn and named, axes labelled, texts visible and apart."""
     from cheetah_lab.report.plots import axis_label, gid
     svg = driver.find_element("css selector", f'svg[aria-labelledby^="{plot["id"]}--title"]')
     assert svg.rect["width"] > 250 and svg.rect["height"] > 50, plot["id"]
@@ -137,7 +124,6 @@ COLOURS = (
 
 
 def check_contrast(driver) -> None:
-    """Checks that every text colour contrasts with its background."""
     for what, colour, own, paper in driver.execute_script(COLOURS):
         found = contrast(colour, paper if own == NOTHING else own)
         assert found >= CONTRAST_MIN, f"{what}: contrast {found:.1f} of {colour}"

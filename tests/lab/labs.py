@@ -95,7 +95,6 @@ class Lab:
         return process.returncode, output
 
     def run(self, *words, engines=("cheetah", "innodb-dynamic"), repeats: int = 2) -> tuple:
-        """Runs `run` at a tiny scale."""
         return self.call(*run_words(*words, engines=engines, repeats=repeats))
 
     def lines(self, name: str) -> list:
@@ -108,7 +107,6 @@ class Lab:
         return [json.loads(line) for line in self.lines(name)]
 
     def about(self, name: str) -> dict:
-        """Returns the contents of run.json."""
         return json.loads((self.runs / name / "run.json").read_text())
 
 
@@ -119,7 +117,6 @@ def run_words(*words, engines=("cheetah", "innodb-dynamic"), repeats: int = 2) -
 
 
 def until(true, what: str) -> None:
-    """Waits for a condition."""
     deadline = time.monotonic() + WAIT_SECONDS_MAX
     while not true():
         assert time.monotonic() < deadline, f"waited {WAIT_SECONDS_MAX} s for {what}"
@@ -136,7 +133,6 @@ def children(pid: int) -> list:
 
 
 def stop(process: subprocess.Popen, number: int = signal.SIGKILL) -> None:
-    """Sends a signal and waits for the process to end."""
     process.send_signal(number)
     process.communicate(timeout=WAIT_SECONDS_MAX)
 

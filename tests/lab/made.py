@@ -14,18 +14,15 @@ ENGINES = ["innodb-dynamic", "myrocks", "cheetah"]
 
 
 def experiment(name: str) -> Experiment:
-    """Returns the experiment with its experiment.toml."""
     return experiments.load([name])[0]
 
 
 def module(name: str):
-    """Returns the module of an experiment."""
     return sys.modules[type(experiment(name)).__module__]
 
 
 def results(values: dict) -> Found:
-    """Returns results from `values`: engine -> measure, or (measure, at) -> the values of all
-    repeats."""
+    """Returns results from engine -> measure, or (measure, at) -> the values of all repeats."""
     trials = []
     for engine, measures in values.items():
         for key, found in measures.items():
@@ -37,8 +34,7 @@ def results(values: dict) -> Found:
 
 def tiny(name: str, folder: Path, engine: str, factor: float = 0.01, chosen: bool = True,
          full: bool = False) -> tuple:
-    """Runs the smallest possible real trial; returns the trial and its values. Skips the test if
-    the engine is not available."""
+    """Runs the smallest real trial; returns it and its values. Skips if the engine is missing."""
     return tiny_of(experiment(name), folder, engine, factor, chosen, full)
 
 
@@ -50,8 +46,7 @@ def tiny_of(found: Experiment, folder: Path, engine: str, factor: float = 0.01,
         values = [value for value in found.run(trial) if value is not TURN]
     except Refused as refused:
         pytest.skip(str(refused))
-    declared = {measure.key for measure in found.measures}
-    assert {value.measure for value in values} <= declared
+    assert {value.measure for value in values} <= {measure.key for measure in found.measures}
     assert len({(value.measure, value.at) for value in values}) == len(values), (
         "a measure twice at the same place")
     assert not list((folder / "trial").glob("server*")), "a server's folder was left behind"
@@ -63,12 +58,24 @@ def nothing() -> Trial:
     return Trial(ALL["cheetah"], Scale(), 0, True, Path("nowhere"))
 
 
-def outcomes(found, name: str) -> dict:
+def outcomes(values: dict, name: str) -> dict:
     """Returns claim -> outcome; every claim of experiment.toml must have a verdict."""
-    verdicts = experiment(name).verdicts(found)
+    verdicts = experiment(name).verdicts(results(values))
     assert {verdict.claim for verdict in verdicts} == set(experiment(name).about["claims"].values())
     assert all(verdict.why for verdict in verdicts)
     return {verdict.claim: verdict.outcome for verdict in verdicts}
+
+
+def decided(values: dict, name: str) -> list:
+    """Returns the outcomes of all claims, in order."""
+    return list(outcomes(values, name).values())
+
+
+def tables(values: dict, name: str) -> list:
+    """Returns the tables, in which each row must be as long as the head."""
+    found = experiment(name).tables(results(values))
+    assert all(len(row) == len(table.head) for table in found for row in table.rows)
+    return found
 
 
 def figures(name: str, values: dict) -> dict:
@@ -77,5 +84,4 @@ def figures(name: str, values: dict) -> dict:
 
 
 def by_place(values: list) -> dict:
-    """Returns the values of a trial, by (measure, at)."""
     return {(value.measure, value.at): value.value for value in values}

@@ -4,6 +4,8 @@ how figures are computed from cells and ratios."""
 import functools
 import os
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import made
 import pytest
@@ -34,7 +36,6 @@ TINY = {
 
 
 def prepared(name: str, **options):
-    """Returns the experiment of a set, with its options."""
     chosen = bench.SETS[name]
     experiment = made.experiment(chosen.experiment)
     experiment.choose({**chosen.options, **options})
@@ -60,8 +61,7 @@ def test_each_set_measures(tmp_path, name, engine):
 
 def test_every_set_is_of_the_registry():
     for name, chosen in bench.SETS.items():
-        experiment = made.experiment(chosen.experiment)
-        assert set(chosen.options) <= set(experiment.options), name
+        assert set(chosen.options) <= set(made.experiment(chosen.experiment).options), name
         assert set(chosen.engines) <= set(engines.ALL)
 
 
@@ -116,27 +116,13 @@ def test_a_time_without_transactions_has_figures_too():
     assert (got["tps"], got["p99"]) == (0.4, 2500.0)
 
 
-class Server:
-    """A fake server that is alive or dead."""
-
-    def __init__(self, dead: bool):
-        self.dead, self.data = dead, Path("nowhere")
-
-    def died(self):
-        return self.dead
-
-    def spent(self):
-        return 0, 0, 0
-
-
 @pytest.mark.parametrize("dead", [False, True])
 def test_a_cell_that_fails_is_told_while_the_server_lives(monkeypatch, dead):
-    def fails(*_, **__):
-        raise Failure("it hangs")
-    monkeypatch.setattr(cells.sysbench, "run", fails)
+    monkeypatch.setattr(cells.sysbench, "run", Mock(side_effect=Failure("it hangs")))
     trial = made.nothing()
-    going = functools.partial(list, cells.measure(trial, Server(dead), "w", 1, "w",
-                                                  sysbench.Tables(1), 1, 1, 0))
+    server = SimpleNamespace(data=Path("nowhere"), died=lambda: dead, spent=lambda: (0, 0, 0))
+    going = functools.partial(list, cells.measure(trial, server, "w", 1, "w", sysbench.Tables(1), 1,
+                                                  1, 0))
     if dead:
         with pytest.raises(Failure):
             going()
@@ -154,8 +140,8 @@ def test_the_interval_is_that_of_student():
 
 
 def test_each_split_of_a_share_is_the_same_memory_in_all():
-    divided, page_cache = made.module("rented_disks").divided, made.module(
-        "rented_disks").PAGE_CACHE_BYTES
+    module = made.module("rented_disks")
+    divided, page_cache = module.divided, module.PAGE_CACHE_BYTES
     assert divided(54 * MIB, None) == (54 * MIB, page_cache)
     splits = list(prepared("memory", best_split=True).splits().values())
     assert len(splits) == 3
@@ -176,9 +162,9 @@ def test_an_engine_is_reported_with_the_split_in_which_it_did_most():
 
 
 def test_costs_of_rows_are_by_row():
-    variant = made.module("growing_indexes").VARIANTS[0]
-    costs = {value.measure: value.value for value in made.module("growing_indexes").costs(
-        variant, [0.010] * 9 + [0.050], [1e-6, 2.0, 3.0], 40)}
+    module = made.module("growing_indexes")
+    costs = {value.measure: value.value for value in module.costs(
+        module.VARIANTS[0], [0.010] * 9 + [0.050], [1e-6, 2.0, 3.0], 40)}
     assert costs == {"p99": 50, "longest": 50, "cpu": 1, "read": 2, "written": 3, "disk": 40}
 
 
@@ -230,7 +216,6 @@ def test_claims_of_disks_follow_the_values():
     def engine(*rates):
         return {(f"tps {name}", at): [rate] * 3 for name in names
                 for at, rate in zip((0, 3000, 200), rates)}
-    found = made.results({"innodb-dynamic": engine(10, 10, 10), "cheetah": engine(8, 10, 20)})
-    assert list(made.outcomes(found, "rented_disks").values()) == [
-        "does not hold", "holds", "holds"]
-    assert set(made.outcomes(made.results({}), "rented_disks").values()) == {OPEN}
+    values = {"innodb-dynamic": engine(10, 10, 10), "cheetah": engine(8, 10, 20)}
+    assert made.decided(values, "rented_disks") == ["does not hold", "holds", "holds"]
+    assert set(made.decided({}, "rented_disks")) == {OPEN}

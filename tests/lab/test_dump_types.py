@@ -1,5 +1,4 @@
-"""Tests what a dump can hold (all kinds of types, names and bytes, in every engine), and how packed
-dumps are read."""
+"""Tests what a dump can hold (types, names and bytes, in every engine), and reads packed dumps."""
 
 import bz2
 import gzip
@@ -41,7 +40,6 @@ def server(tmp_path_factory):
 
 
 def fill(server, name: str) -> None:
-    """Creates and fills the tables."""
     server.sql(f"CREATE DATABASE {name}")
     for statement in TABLES:
         server.sql(statement, name)
@@ -74,7 +72,6 @@ def plain(server, tmp_path_factory):
 
 
 def described(server, database: str) -> dict:
-    """Returns for each table its number of rows and a checksum of their values."""
     return {table: (server.value(f"SELECT COUNT(*) FROM {dump.quoted(table)}", database),
                     dump.rows_sum(server, database, table))
             for table in dump.base_tables(server, database)}

@@ -1,5 +1,4 @@
-"""Tests of the experiment with cases 1 to 4: its figures from made-up times, and tiny real
-trials."""
+"""The experiment with cases 1 to 4: its figures from made-up times, and tiny real trials."""
 
 import made
 from cheetah_lab.model import FAILS, HOLDS, OPEN
@@ -8,8 +7,7 @@ NAME = "fast_index_creation"
 
 
 def case(all_s, key_s, index_s, all_bytes, both_bytes):
-    """Returns the values of one engine in three repeats, each a little slower than the previous
-    one."""
+    """Returns an engine's values in three repeats, each a little slower than the one before."""
     slower = (1, 1.01, 1.02)
     return {"dump_bytes": [1000] * 3, "all_s": [all_s * by for by in slower],
             "key_s": [key_s * by for by in slower], "index_s": [index_s * by for by in slower],
@@ -41,19 +39,16 @@ def test_the_documents_own_times_give_the_documents_ratios():
 
 
 def test_the_documents_own_times_keep_its_claims():
-    assert set(made.outcomes(made.results(VALUES), NAME).values()) == {HOLDS}
+    assert set(made.decided(VALUES, NAME)) == {HOLDS}
 
 
 def test_a_claim_fails_or_stays_open_as_the_repeats_say():
-    slow = {**VALUES, "innodb-dynamic": {**VALUES["innodb-dynamic"], "both_s": [9000, 9100, 9200]}}
     claim = "InnoDB: with fast index creation a load takes about half the time"
-    assert made.outcomes(made.results(slow), NAME)[claim] == FAILS
-    noisy = {**VALUES, "innodb-dynamic": {**VALUES["innodb-dynamic"], "both_s": [2000, 9100, 4000]}}
-    assert made.outcomes(made.results(noisy), NAME)[claim] == OPEN
-    alone = {**VALUES,
-             "innodb-dynamic": {measure: values[:1]
-                                for measure, values in VALUES["innodb-dynamic"].items()}}
-    assert made.outcomes(made.results(alone), NAME)[claim] == OPEN
+    innodb = VALUES["innodb-dynamic"]
+    for changed, outcome in (({**innodb, "both_s": [9000, 9100, 9200]}, FAILS),
+                             ({**innodb, "both_s": [2000, 9100, 4000]}, OPEN),
+                             ({measure: values[:1] for measure, values in innodb.items()}, OPEN)):
+        assert made.outcomes({**VALUES, "innodb-dynamic": changed}, NAME)[claim] == outcome
 
 
 def test_no_longer_has_room_for_a_twentieth():
@@ -61,14 +56,13 @@ def test_no_longer_has_room_for_a_twentieth():
     for by, outcome in ((1.03, HOLDS), (1.08, FAILS)):
         cheetah = {**VALUES["cheetah"],
                    "all_s": [seconds * by for seconds in VALUES["innodb-dynamic"]["all_s"]]}
-        assert made.outcomes(made.results({**VALUES, "cheetah": cheetah}), NAME)[claim] == outcome
+        assert made.outcomes({**VALUES, "cheetah": cheetah}, NAME)[claim] == outcome
 
 
 def test_the_documents_table_has_its_four_cases_for_both_engines():
-    changes, first, *_ = made.experiment(NAME).tables(made.results(VALUES))
-    assert len(changes.rows) == 2 and all(len(row) == len(changes.head) for row in changes.rows)
+    changes, first, *_ = made.tables(VALUES, NAME)
+    assert len(changes.rows) == 2
     assert [row[0].text[:4] for row in first.rows] == ["Base", "(2) ", "(3) ", "(4) "]
-    assert all(len(row) == len(first.head) for row in first.rows)
     assert first.rows[1][5].values == VALUES["innodb-dynamic"]["both_s"]
 
 

@@ -14,30 +14,26 @@ FLAT = {"cache": [100_000] * 3, "last by first": [0.9, 0.91, 0.9], "rows": [3000
         "rows plain": [900, 910, 920], "rows unique": [890, 905, 910],
         ("rate", 400): [9000.0] * 3, ("rate", 800): [8100.0, 8190.0, 8190.0],
         ("rate", 1200): [4500.0] * 3, ("rate", 1600): [100.0]}
+BOTH = {"innodb-dynamic": FALLING, "cheetah": FLAT}
 
 
 def test_verdicts_and_the_figure_follow_the_values():
-    found = made.results({"innodb-dynamic": FALLING, "cheetah": FLAT})
-    assert list(made.outcomes(found, NAME).values()) == [HOLDS] * 6
-    plain, buffered = made.experiment(NAME).figures(found)
+    assert made.decided(BOTH, NAME) == [HOLDS] * 6
+    plain, buffered = made.experiment(NAME).figures(made.results(BOTH))
     assert (plain.key, buffered.key) == ("W11", "W11 buffered") and "(800)" in plain.what
     assert (plain.innodb == pytest.approx([0.1, 0.11, 0.1])
             and plain.cheetah == pytest.approx([0.9, 0.91, 0.91])), "of the rows that both have"
     assert buffered.innodb == pytest.approx([0.2] * 3) and buffered.cheetah == plain.cheetah
     worse = {**FLAT, "last by first": [0.2, 0.2, 0.21], "rows": [800, 810, 820],
              "rows unique": [450, 460, 440]}
-    assert list(made.outcomes(made.results(
-        {"innodb-dynamic": {**FALLING, "rows buffered": [1000, 1011, 990]}, "cheetah": worse}),
-        NAME).values()) == [HOLDS, FAILS, FAILS, FAILS, HOLDS, FAILS]
+    values = {"innodb-dynamic": {**FALLING, "rows buffered": [1000, 1011, 990]}, "cheetah": worse}
+    assert made.decided(values, NAME) == [HOLDS, FAILS, FAILS, FAILS, HOLDS, FAILS]
 
 
 def test_indexes_within_the_cache_decide_nothing_of_how_the_rate_falls():
-    small = {**FALLING, "cache": [1_000_000] * 3}
-    outcomes = list(made.outcomes(made.results({"innodb-dynamic": small, "cheetah": small}),
-                                  NAME).values())
-    assert outcomes == [OPEN] * 6
-    for figure in made.experiment(NAME).figures(
-            made.results({"innodb-dynamic": small, "cheetah": small})):
+    values = dict.fromkeys(BOTH, {**FALLING, "cache": [1_000_000] * 3})
+    assert made.decided(values, NAME) == [OPEN] * 6
+    for figure in made.experiment(NAME).figures(made.results(values)):
         assert (figure.innodb, figure.cheetah, figure.others) == ([], [], {})
 
 
@@ -58,18 +54,14 @@ def test_the_fall_is_that_of_fifths_of_the_rows():
 def test_a_quick_run_decides_nothing_of_unique_indexes():
     quick = {key: values for key, values in FLAT.items()
              if key not in ("rows plain", "rows unique")}
-    outcomes = list(made.outcomes(made.results({"innodb-dynamic": quick, "cheetah": quick}),
-                                  NAME).values())
-    assert outcomes[4:] == [OPEN, OPEN]
+    assert made.decided(dict.fromkeys(BOTH, quick), NAME)[4:] == [OPEN, OPEN]
 
 
 def test_change_buffering_is_a_line_of_its_own():
-    plot, = made.experiment(NAME).plots(made.results({"innodb-dynamic": FALLING, "cheetah": FLAT}))
+    plot, = made.experiment(NAME).plots(made.results(BOTH))
     assert [series.label for series in plot.series] == [
         "InnoDB DYNAMIC", "Cheetah", "InnoDB DYNAMIC, change buffering"]
-    for table in made.experiment(NAME).tables(
-            made.results({"innodb-dynamic": FALLING, "cheetah": FLAT})):
-        assert all(len(row) == len(table.head) for row in table.rows)
+    made.tables(BOTH, NAME)
 
 
 @pytest.mark.parametrize("key", made.ENGINES)

@@ -1,5 +1,4 @@
-"""Tests that the package's docstring lists every module, and that a module imports only from those
-listed above it."""
+"""The package's docstring lists every module; modules import only from those listed above."""
 
 import ast
 import re
@@ -10,11 +9,6 @@ import cheetah_lab
 FOLDER = Path(cheetah_lab.__file__).parent
 ORDER = [name for line in cheetah_lab.__doc__.splitlines()
          for name in re.findall(r"^(\w+)/?\s{2,}\S", line)]
-
-
-def place(name: str) -> int:
-    """Returns the position of a module or folder in that list."""
-    return ORDER.index(name)
 
 
 def imported(file: Path) -> set:
@@ -37,7 +31,8 @@ def test_a_module_imports_from_those_above_it():
     files = [file for file in FOLDER.rglob("*.py") if file.stem != "__main__"]
     wrong = [f"{file.relative_to(FOLDER)} imports {name}"
              for file in files for name in imported(file)
-             if place(name) > place(file.parent.name if file.parent != FOLDER else file.stem)
+             if ORDER.index(name) > ORDER.index(file.parent.name if file.parent != FOLDER
+                                                else file.stem)
              and file != FOLDER / "__init__.py"]
     assert len(files) > 25 and not wrong, wrong
 

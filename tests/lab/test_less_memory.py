@@ -20,22 +20,21 @@ def engine(rate: float, factor: float) -> dict:
 def test_arithmetic_of_the_document():
     arithmetic = made.module(NAME)
     assert arithmetic.served(10_000, 10 * 0.01, 100) == pytest.approx(1000)
-    assert arithmetic.served(10_000, 0, 100) == 10_000
-    assert arithmetic.served(500, 0.1, 100) == 500
+    assert arithmetic.served(10_000, 0, 100) == 10_000 and arithmetic.served(500, 0.1, 100) == 500
     assert arithmetic.predicted_reads(0.75) == 0.25 and arithmetic.predicted_reads(1.2) == 0
 
 
 def test_verdicts_and_the_figure_follow_the_values():
-    found = made.results({"innodb-dynamic": engine(10_000, 1.1), "cheetah": engine(20_000, 0.5)})
-    assert list(made.outcomes(found, NAME).values()) == [HOLDS] * 4
-    figures = made.experiment(NAME).figures(found)
+    values = {"innodb-dynamic": engine(10_000, 1.1), "cheetah": engine(20_000, 0.5)}
+    assert made.decided(values, NAME) == [HOLDS] * 4
+    figures = made.experiment(NAME).figures(made.results(values))
     assert [(figure.key, figure.document) for figure in figures] == [("W14 0.9", None),
                                                                      ("W14 0.5", None)]
     for figure in figures:
         assert (figure.innodb == pytest.approx([1.078, 1.1, 1.122])
                 and figure.cheetah == pytest.approx([0.49, 0.5, 0.51]))
-    found = made.results({"innodb-dynamic": engine(10_000, 3), "cheetah": engine(5_000, 4)})
-    assert list(made.outcomes(found, NAME).values()) == [HOLDS, FAILS, FAILS, FAILS]
+    values = {"innodb-dynamic": engine(10_000, 3), "cheetah": engine(5_000, 4)}
+    assert made.decided(values, NAME) == [HOLDS, FAILS, FAILS, FAILS]
 
 
 def test_rates_are_compared_where_the_page_cache_does_not_hold_the_rest():
@@ -43,9 +42,8 @@ def test_rates_are_compared_where_the_page_cache_does_not_hold_the_rest():
     free = {key: values for key, values in engine(10_000, 1.1).items()
             if key[0] != "rate" or key[1] == 1}
     for innodb in (small, free):
-        assert list(made.outcomes(made.results({"innodb-dynamic": innodb,
-                                                "cheetah": engine(20_000, 0.5)}),
-                                  NAME).values()) == [HOLDS] * 3 + [OPEN]
+        values = {"innodb-dynamic": innodb, "cheetah": engine(20_000, 0.5)}
+        assert made.decided(values, NAME) == [HOLDS] * 3 + [OPEN]
 
 
 def test_nothing_is_decided_where_everything_does_not_fit():
@@ -61,12 +59,12 @@ def test_nothing_is_decided_where_everything_does_not_fit():
 
 
 def test_nothing_is_decided_without_values():
-    assert set(made.outcomes(made.results({"myrocks": engine(1000, 1)}), NAME).values()) == {OPEN}
+    assert set(made.decided({"myrocks": engine(1000, 1)}, NAME)) == {OPEN}
 
 
 def test_the_arithmetic_is_a_line_among_the_engines():
-    found = made.results({"innodb-dynamic": engine(10_000, 1.1), "cheetah": engine(20_000, 0.5)})
-    plots = {plot.key: plot for plot in made.experiment(NAME).plots(found)}
+    values = {"innodb-dynamic": engine(10_000, 1.1), "cheetah": engine(20_000, 0.5)}
+    plots = {plot.key: plot for plot in made.experiment(NAME).plots(made.results(values))}
     arithmetic = plots["reads"].series[-1]
     assert [series.label for series in plots["reads"].series] == [
         "InnoDB DYNAMIC", "Cheetah", "arithmetic: 1 - share"]
@@ -74,8 +72,7 @@ def test_the_arithmetic_is_a_line_among_the_engines():
     slow = dict(plots["slow"].series[0].points)
     assert (slow[1.0] == pytest.approx([9900, 10_000, 10_100])
             and slow[0.5] == pytest.approx([100 / 0.539, 100 / 0.55, 100 / 0.561]))
-    for table in made.experiment(NAME).tables(found):
-        assert all(len(row) == len(table.head) for row in table.rows)
+    made.tables(values, NAME)
 
 
 @pytest.mark.parametrize("key", ["innodb-dynamic", "cheetah"])

@@ -1,5 +1,4 @@
-"""Tests the memory of servers: the limit is effective, the page cache is held, and a lack of memory
-is reported."""
+"""The memory of servers: the limit holds, the page cache is held, lack of memory is reported."""
 
 import itertools
 import os
@@ -21,8 +20,7 @@ CACHE_BYTES = 8 << 20
 THROUGH_PAGE_CACHE = {
     "innodb-dynamic": {"innodb_flush_method": "fsync"},
     "cheetah": {"cheetah_data_file_buffering": "ON"},
-    "myrocks": {"rocksdb_use_direct_reads": 0,
-                "rocksdb_use_direct_io_for_flush_and_compaction": 0}}
+    "myrocks": {"rocksdb_use_direct_reads": 0, "rocksdb_use_direct_io_for_flush_and_compaction": 0}}
 ROWS = 3000
 GROUP = cgroup.make(64 << 20)
 if GROUP:
@@ -35,8 +33,7 @@ needs_group = pytest.mark.skipif(not GROUP,
 @needs_group
 @pytest.mark.parametrize("engine", ["innodb-dynamic", "cheetah", "myrocks"])
 def test_the_page_cache_of_a_held_server_stays_small(tmp_path, engine):
-    """Far more is written and read than the page cache may keep; the server survives, and the limit
-    ends afterwards."""
+    """Far more is written and read than the cache may keep; the limit ends with the server."""
     made = trial.Trial(engines.ALL[engine], Scale(), 0, True, tmp_path)
     try:
         with made.server(CACHE_BYTES, **THROUGH_PAGE_CACHE.get(engine, {})) as server:

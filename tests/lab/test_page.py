@@ -43,8 +43,7 @@ class Curves(Experiment):
         single = [Series(results.label(key), [(1, results.values(key, "once")[:1])], key)
                   for key in results.engines]
         return [Plot("tps", "Transactions <a second>", "lines", "connections", "1/s",
-                     [*lines, Series("arithmetic: x & y", [(1, [900]), (512, [400])])],
-                     log_x=True),
+                     [*lines, Series("arithmetic: x & y", [(1, [900]), (512, [400])])], log_x=True),
                 Plot("size", "Sizes", "bars", "", "bytes", bars),
                 Plot("once", "Only once", "lines", "x", "s", single)]
 
@@ -90,16 +89,14 @@ def section() -> Section:
 
 @pytest.fixture(scope="module", name="place")
 def fixture_place(tmp_path_factory):
-    """The page of the experiment."""
     return report.write(tmp_path_factory.mktemp("run"), RUN, [section()])
 
 
 @pytest.fixture(scope="module", name="driver")
 def fixture_driver():
     """One browser for all tests."""
-    found = browser.open_browser()
-    yield found
-    found.quit()
+    with browser.open_browser() as found:
+        yield found
 
 
 def test_a_browser_shows_all_of_it(driver, place):
@@ -110,13 +107,12 @@ def test_a_browser_shows_all_of_it(driver, place):
 
 def test_a_browser_shows_the_tables(driver, place):
     browser.visit(driver, place)
-    cells = [cell.text
-             for cell in driver.find_elements("css selector",
-                                              "#curves table tbody tr:first-child > *")]
+    cells = [cell.text for cell in driver.find_elements(
+        "css selector", "#curves table tbody tr:first-child > *")]
     assert cells[0] == "InnoDB DYNAMIC" and cells[2:4] == [numbers.ONE_REPEAT, numbers.ABSENT]
     assert cells[1].startswith("20") and " MB (" in cells[1] and ".." in cells[1]
-    row = [cell.text
-           for cell in driver.find_elements("css selector", "#figures tbody tr:first-child > *")]
+    row = [cell.text for cell in driver.find_elements(
+        "css selector", "#figures tbody tr:first-child > *")]
     assert row == ["W2 8K", "bytes <of> it", "0.52", "0.51 (0.50..0.51)", "0.10 (±0)",
                    numbers.ONE_REPEAT]
     assert "W1, W3, W4" in driver.find_element("id", "figures").text
@@ -139,17 +135,14 @@ def test_what_a_page_must_not_be_is_noticed(driver, place, tmp_path):
 
 def test_a_plot_that_stands_alone_brings_its_colours(driver, place):
     drawing = place.parent / "plots/curves-tps.svg"
-    for theme in (browser.LIGHT, browser.DARK):
+    for theme, paper in ((browser.LIGHT, "rgb(255, 255, 255)"), (browser.DARK, "rgb(13, 17, 23)")):
         browser.visit(driver, drawing, theme)
         colour = driver.execute_script(
             "return getComputedStyle(document.querySelector('text')).fill")
-        assert browser.contrast(colour, ("rgb(255, 255, 255)" if theme == browser.LIGHT
-                                         else "rgb(13, 17, 23)")) > browser.CONTRAST_MIN
+        assert browser.contrast(colour, paper) > browser.CONTRAST_MIN
         line = driver.execute_script(
             "return getComputedStyle(document.querySelector('[id$=series-cheetah] path')).stroke")
-        assert (line != "none"
-                and browser.contrast(line, ("rgb(255, 255, 255)" if theme == browser.LIGHT
-                                            else "rgb(13, 17, 23)")) > 3)
+        assert line != "none" and browser.contrast(line, paper) > 3
 
 
 def test_one_repeat_is_never_shown(place):
@@ -159,8 +152,7 @@ def test_one_repeat_is_never_shown(place):
 
 
 def test_the_same_values_give_the_same_page(place, tmp_path):
-    again = report.write(tmp_path, RUN, [section()])
-    assert again.read_bytes() == place.read_bytes()
+    assert report.write(tmp_path, RUN, [section()]).read_bytes() == place.read_bytes()
 
 
 @pytest.mark.parametrize("values, unit, text", [

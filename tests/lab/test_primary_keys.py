@@ -22,35 +22,34 @@ def engine(guid: float, none: float) -> dict:
     return found
 
 
+USUAL = {"innodb-dynamic": engine(8, 1.3), "cheetah": engine(3, 1.2)}
+
+
 def test_verdicts_follow_the_values():
-    found = made.results({"innodb-dynamic": engine(8, 1.3), "cheetah": engine(3, 1.2)})
-    assert list(made.outcomes(found, NAME).values()) == [HOLDS] * 5
-    found = made.results({"innodb-dynamic": engine(2.0, 0.5), "cheetah": engine(3, 1.2)})
-    assert list(made.outcomes(found, NAME).values()) == [HOLDS, HOLDS, FAILS, FAILS, HOLDS]
-    found = made.results({"innodb-dynamic": {**engine(2, 1), "half guid": [19, 20, 21]},
-                          "cheetah": engine(1.5, 1.2)})
-    assert list(made.outcomes(found, NAME).values())[:3] == [OPEN, FAILS, HOLDS]
-    assert set(made.outcomes(made.results({"myrocks": engine(1, 1)}), NAME).values()) == {OPEN}
+    assert made.decided(USUAL, NAME) == [HOLDS] * 5
+    values = {**USUAL, "innodb-dynamic": engine(2.0, 0.5)}
+    assert made.decided(values, NAME) == [HOLDS, HOLDS, FAILS, FAILS, HOLDS]
+    values = {"innodb-dynamic": {**engine(2, 1), "half guid": [19, 20, 21]},
+              "cheetah": engine(1.5, 1.2)}
+    assert made.decided(values, NAME)[:3] == [OPEN, FAILS, HOLDS]
+    assert set(made.decided({"myrocks": engine(1, 1)}, NAME)) == {OPEN}
 
 
 def test_a_table_within_the_cache_decides_nothing_of_guids():
     small = {**engine(8, 1.3), "cache": [64 << 20] * 3}
-    assert list(made.outcomes(made.results({"innodb-dynamic": small, "cheetah": small}),
-                              NAME).values())[:2] == [OPEN, OPEN]
+    assert made.decided(dict.fromkeys(USUAL, small), NAME)[:2] == [OPEN, OPEN]
 
 
 def test_every_kind_has_lines_and_a_group_of_bars():
-    found = made.results({"innodb-dynamic": engine(8, 1.3), "cheetah": engine(3, 1.2)})
-    plots = {plot.key: plot for plot in made.experiment(NAME).plots(found)}
+    plots = {plot.key: plot for plot in made.experiment(NAME).plots(made.results(USUAL))}
     for kind in ("sequence", "guid", "none"):
         assert [series.label for series in plots[f"rate-{kind}"].series] == [
             "InnoDB DYNAMIC", "Cheetah"]
     assert "rate-binary" not in plots
     assert [word for word, _ in plots["bytes"].series[0].points] == [
         "sequence", "GUID", "no primary key"]
-    for table in made.experiment(NAME).tables(found):
-        assert table.head == ["engine", "sequence", "GUID", "no primary key"]
-        assert all(len(row) == len(table.head) for row in table.rows)
+    assert all(table.head == ["engine", "sequence", "GUID", "no primary key"]
+               for table in made.tables(USUAL, NAME))
 
 
 def test_guids_are_random_ones_of_the_seed():

@@ -25,8 +25,8 @@ def test_the_smallest_is_that_of_the_same_repeat():
 
 def test_values_together_are_of_repeats_that_have_all_of_them():
     results = found({"cheetah": {0: 10, 1: 20, 2: 30}, "innodb-8k": {1: 1, 2: 2}})
-    assert (results.together(("cheetah", "bytes", None), ("innodb-8k", "bytes", None))
-            == [(20, 1), (30, 2)])
+    assert results.together(("cheetah", "bytes", None), ("innodb-8k", "bytes", None)) == [
+        (20, 1), (30, 2)]
     assert results.together(("cheetah", "bytes", None), ("myrocks", "bytes", None)) == []
 
 

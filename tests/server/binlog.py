@@ -16,20 +16,24 @@ def closed_files(server) -> list:
     return [row[0] for row in server.sql("SHOW BINARY LOGS")][:-1]
 
 
+def replay_new(server, target, replayed: set) -> None:
+    """Replays all closed binary logs that are not in `replayed`, and adds them to it."""
+    files = closed_files(server)
+    replay(server, target, [name for name in files if name not in replayed])
+    replayed.update(files)
+
+
 def events(server, file: str) -> list:
     """Returns the events of a file from SHOW BINLOG EVENTS. A kill may leave an incomplete event at
     the end of the file. In this case the events before it are returned."""
-    connection, found = server.connect(), []
+    found = []
     try:
-        with connection.cursor(pymysql.cursors.SSCursor) as cursor:
+        with server.cursor(cursorclass=pymysql.cursors.SSCursor) as cursor:
             cursor.execute(f"SHOW BINLOG EVENTS IN '{file}'")
-            while (event := cursor.fetchone()):
-                found.append(event)
+            found.extend(cursor)
     except pymysql.MySQLError as failure:
         if failure.args[0] != WRONG_OFFSET:
             raise
-    finally:
-        connection.close()
     return found
 
 

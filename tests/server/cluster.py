@@ -76,22 +76,18 @@ class Shard:
         self.failovers = self.clones = self.restarts = self.taken_back = self.refused = 0
 
     def make(self, server_id: int):
-        """Creates a server of the shard."""
         return servers.make({**NODE, **listening(), "server_id": server_id,
                              "gtid_domain_id": self.number + 1})
 
     def create(self, statements: list) -> None:
-        """Starts a primary with tables, and a replica that reads the primary's log from the
-        beginning."""
+        """Starts a primary with tables, and a replica that reads the whole log."""
         self.primary.start()
         self.start(self.replica, AS_REPLICA)
-        for statement in [*ACCOUNTS, *statements]:
-            self.primary.sql(statement)
+        servers.run(self.primary, *ACCOUNTS, *statements, database="")
         self.be_primary(self.primary)
         self.attach()
 
     def is_whole(self) -> bool:
-        """Returns whether both servers work and the address leads to the primary."""
         return (self.in_sync and is_up(self.primary) and is_up(self.replica)
                 and self.address.is_symlink())
 
@@ -115,19 +111,16 @@ class Shard:
             self.open()
 
     def start(self, server, role: dict) -> None:
-        """Starts one of the two servers in a role."""
         server.kill()
         server.options.update(role)
         server.start()
 
     def close(self) -> None:
-        """Removes the address."""
         if self.address.is_symlink():
             self.address.unlink()
             self.closed_at = time.monotonic()
 
     def open(self) -> None:
-        """Makes the address lead to the primary."""
         self.address.symlink_to(self.primary.socket)
         self.closed_s.append(time.monotonic() - self.closed_at)
 
@@ -153,8 +146,7 @@ class Shard:
             server.sql(f"SET GLOBAL {name} = {AS_PRIMARY[name]}")
 
     def bring_replica_back(self) -> None:
-        """Restarts the replica with its data, or, at random, simulates the loss of its disk and
-        clones it."""
+        """Restarts the replica with its data, or at random loses its disk and clones it."""
         if not self.is_lost and self.rng.random() < 0.6:
             self.restart_replica()
         else:
@@ -195,7 +187,6 @@ class Shard:
         self.clones += 1
 
     def attach(self) -> None:
-        """Starts replication on the replica."""
         self.replica.sql("STOP SLAVE")
         follow(self.replica, self.primary)
 
@@ -211,8 +202,7 @@ class Shard:
         self.in_sync = True
 
     def wait_until_in_sync(self) -> None:
-        """Waits until the replica's acknowledgements count and the replica has all transactions
-        committed before."""
+        """Waits until acknowledgements count and the replica has all earlier transactions."""
         deadline = time.monotonic() + JOIN_SECONDS_MAX
         while not self.primary.status("Rpl_semi_sync_master_clients"):
             self.expect_no_error(deadline)
@@ -236,13 +226,11 @@ class Shard:
 
 
 def slave_status(server) -> dict:
-    """Returns SHOW SLAVE STATUS as a map from columns to values."""
     with servers.Session(server, "", cursorclass=pymysql.cursors.DictCursor) as session:
         return next(iter(session.run("SHOW SLAVE STATUS")), {})
 
 
 def is_up(server) -> bool:
-    """Returns whether the server's process runs."""
     return server.process is not None and not server.died()
 
 
@@ -256,28 +244,23 @@ class Cluster:
         self.trouble, self.whole_at = "", time.monotonic()
 
     def create(self, of_shards: list, of_front: list) -> None:
-        """Starts the cluster with these tables."""
         for shard in self.shards:
             shard.create(of_shards)
         self.front.start()
-        for shard in self.shards:
-            self.front.sql(LINK.format(shard.number, shard.address))
-        for statement in ["CREATE DATABASE d", *of_front]:
-            self.front.sql(statement)
+        links = [LINK.format(shard.number, shard.address) for shard in self.shards]
+        servers.run(self.front, *links, "CREATE DATABASE d", *of_front, database="")
         self.tend_until(self.is_whole)
 
     def is_whole(self) -> bool:
         return is_up(self.front) and all(shard.is_whole() for shard in self.shards)
 
     def tend_until(self, condition) -> None:
-        """Repairs failures until the condition is true."""
         self.whole_at = time.monotonic()
         while not condition():
             self.tend()
             time.sleep(0.01)
 
     def tend(self) -> None:
-        """Repairs the current failures."""
         for repair in (self.tend_front, *(shard.tend for shard in self.shards)):
             try:
                 repair()
@@ -307,8 +290,7 @@ class Cluster:
 
 
 def kill(server) -> bool:
-    """Kills the server from any thread and waits for its end. Returns False if it was not
-    running."""
+    """Kills the server from any thread and waits for its end. Returns whether it was running."""
     process = server.process
     if process is None or process.poll() is not None:
         return False

@@ -3,15 +3,15 @@
 import threading
 import time
 
+from servers import started
+
 POOL_BYTES = 64 << 20
 TOLERANCE = 1.05
 
 
 def idle_bytes(new_server, options: dict) -> int:
-    """Returns the memory of a warmed-up server without the engine, which tests subtract as the
-    base."""
-    bare = new_server(options, plugin=False)
-    bare.start()
+    """Returns the memory of a warmed-up server without the engine, the base of measurements."""
+    bare = started(new_server(options, plugin=False))
     warm_up(bare)
     base = bare.anonymous_bytes()
     bare.stop()
@@ -26,9 +26,12 @@ def warm_up(server):
 
 
 class Peak(threading.Thread):
+    """Measures from its creation until `stop`."""
+
     def __init__(self, server):
         super().__init__(daemon=True)
         self.server, self.bytes, self.stopping = server, 0, threading.Event()
+        self.start()
 
     def run(self):
         while not self.stopping.wait(0.05):

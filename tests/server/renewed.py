@@ -43,7 +43,6 @@ def digest(rows) -> str:
 
 
 def part(no: int) -> range:
-    """Returns the row numbers of the partition p<no>."""
     return range(no * STEP + 1, (no + 1) * STEP + 1)
 
 
@@ -57,7 +56,6 @@ class Changes:
         self.kinds = [getattr(self, name) for name in dir(self) if name.startswith("do_")]
 
     def make(self) -> None:
-        """Creates the databases `d` and `w` and all tables."""
         self.connect()
         for database in ("d", "w"):
             self.run(f"CREATE DATABASE IF NOT EXISTS {database}")
@@ -71,7 +69,6 @@ class Changes:
             self.write_journal({name: [self.rows[name]]})
 
     def connect(self) -> None:
-        """Opens a connection."""
         self.cursor = self.server.connect("", autocommit=True).cursor()
         self.run("SET lock_wait_timeout = 100")
 
@@ -89,7 +86,6 @@ class Changes:
             raise
 
     def new_rows(self, numbers) -> dict:
-        """Returns rows with a new generation."""
         self.generation += 1
         return dict.fromkeys(numbers, self.generation)
 
@@ -99,7 +95,6 @@ class Changes:
         return f"({COLUMNS}, {keys}) ENGINE={self.engine} {partitions}"
 
     def create(self, name: str, place: str) -> None:
-        """Creates an empty table with the definition of `name`."""
         self.run(f"CREATE TABLE {place} {self.definition(name)}")
 
     @staticmethod
@@ -108,7 +103,6 @@ class Changes:
                          for number, generation in rows.items())
 
     def fill(self, place: str, rows: dict) -> None:
-        """Inserts rows."""
         if rows:
             self.run(f"INSERT INTO {place} (id, gen, pad) VALUES {self.values(rows)}")
 
@@ -135,7 +129,6 @@ class Changes:
         self.write_journal({name: [rows] for name, rows in after.items()})
 
     def write_journal(self, allowed: dict) -> None:
-        """Updates the journal in one transaction."""
         self.run("BEGIN")
         for name, choices in allowed.items():
             words = {ABSENT if rows is None else digest(rows.items()) for rows in choices}
@@ -202,8 +195,7 @@ class Changes:
 
     def do_drop_and_create(self) -> None:
         name, rows = self.anew()
-        self.change({name: rows}, f"DROP TABLE d.{name}",
-                    lambda: self.create(name, f"d.{name}"),
+        self.change({name: rows}, f"DROP TABLE d.{name}", lambda: self.create(name, f"d.{name}"),
                     lambda: self.fill(f"d.{name}", rows), between=({}, None))
 
     def do_truncate(self) -> None:
@@ -219,7 +211,6 @@ class Changes:
     # Changes of definitions that keep the rows.
 
     def alter(self, name: str, *alterations: str) -> None:
-        """Alters a table without changing its rows."""
         for alteration in alterations:
             self.run(f"ALTER TABLE d.{name} {alteration}")
 

@@ -14,7 +14,8 @@ from binlog import replay
 from cheetah_tools.paths import SERVER
 from cheetah_tools.say import Failure
 from cheetah_tools.setup import library_environment
-from servers import begun, Client, check_table, mounted, Session, wait_until, working
+from servers import (begun, Client, check_table, mounted, run, Session, started, wait_until,
+                     working)
 
 COUNTERS = 50
 WRITERS = 4
@@ -29,8 +30,6 @@ BLOCK_COMMITS = [ALLOW.format("SESSION", "ON"), *(
 
 
 class Writer(Client):
-    """Increments counters in two tables in one transaction."""
-
     autocommit = False
 
     def work(self, cursor):
@@ -43,11 +42,10 @@ class Writer(Client):
 
 
 def make_tables(server, engine_of_b: str = "CHEETAH") -> None:
-    """Creates the writers' tables."""
-    server.sql("CREATE TABLE d.a (id INT PRIMARY KEY, n INT NOT NULL, KEY (n)) ENGINE=CHEETAH")
-    server.sql("CREATE TABLE d.b (id INT AUTO_INCREMENT PRIMARY KEY, writer INT NOT NULL, "
-               f"n INT NOT NULL, KEY (writer, n)) ENGINE={engine_of_b}")
-    server.sql(f"INSERT INTO a SELECT seq, 0 FROM seq_0_to_{COUNTERS - 1}", "d")
+    run(server, "CREATE TABLE a (id INT PRIMARY KEY, n INT NOT NULL, KEY (n)) ENGINE=CHEETAH",
+        "CREATE TABLE b (id INT AUTO_INCREMENT PRIMARY KEY, writer INT NOT NULL, "
+        f"n INT NOT NULL, KEY (writer, n)) ENGINE={engine_of_b}",
+        f"INSERT INTO a SELECT seq, 0 FROM seq_0_to_{COUNTERS - 1}")
 
 
 def rows(server) -> list:
@@ -56,7 +54,6 @@ def rows(server) -> list:
 
 @contextlib.contextmanager
 def writers(server):
-    """Runs writers while the block lasts."""
     with working([Writer(server, number) for number in range(WRITERS)]) as writing:
         wait_until(lambda: all(writer.done > 20 for writer in writing), "writes")
         yield writing
@@ -103,8 +100,7 @@ def test_a_snapshot_has_what_was_committed_at_its_binary_log_position(new_server
     assert [row[3] for row in other.sql("XA RECOVER")] == [b"x"]
     replay(server, other, [name], position)
     assert rows(other) == rows(server)
-    for table in ("a", "b"):
-        check_table(other, table, "d")
+    check_table(other, "a", "b")
 
 
 def test_a_backup_pins_only_while_it_blocks_commits_and_not_for_ever(server, tmp_path):
@@ -126,8 +122,7 @@ def test_a_backup_pins_only_while_it_blocks_commits_and_not_for_ever(server, tmp
 
 
 def begins_backup(server, *before) -> str:
-    """Runs BACKUP STAGE START in a separate session after other statements, and returns its error
-    or an empty string."""
+    """Returns the error of BACKUP STAGE START in a session after other statements, or ""."""
     with Session(server) as session:
         try:
             session.run(*before, "BACKUP STAGE START")
@@ -139,7 +134,6 @@ def begins_backup(server, *before) -> str:
 
 
 def test_a_backup_that_would_lack_tables_is_refused(server):
-    """A backup is refused if Cheetah tables exist and no setting allows a backup without them."""
     assert not begins_backup(server), "there are no tables"
     assert not begins_backup(server, "CREATE TEMPORARY TABLE t (a INT) ENGINE=CHEETAH")
     server.sql("CREATE TABLE d.t (a INT) ENGINE=CHEETAH")
@@ -151,16 +145,14 @@ def test_a_backup_that_would_lack_tables_is_refused(server):
     server.sql(ALLOW.format("GLOBAL", "ON"))
     assert not begins_backup(server)
     assert begins_backup(server, ALLOW.format("SESSION", "OFF")) == refusal
-    server.sql(ALLOW.format("GLOBAL", "OFF"))
-    server.sql("DROP TABLE d.t")
+    run(server, ALLOW.format("GLOBAL", "OFF"), "DROP TABLE t")
     assert not begins_backup(server)
     server.sql("CREATE SEQUENCE d.s ENGINE=CHEETAH")
     assert begins_backup(server) == refusal
 
 
 def test_one_backup_is_let_begin_for_each_session_that_announces_one(server):
-    """The session with the lock announces one backup, as cheetah-backup does. That backup may
-    belong to another program that was waiting."""
+    """The lock announces one backup, even that of another program that was waiting."""
     server.sql("CREATE TABLE d.t (a INT) ENGINE=CHEETAH")
     for announcing in [Session(server), Session(server)]:
         announcing.run("SELECT GET_LOCK('cheetah_backup_stages', 10)")
@@ -174,20 +166,18 @@ def test_one_backup_is_let_begin_for_each_session_that_announces_one(server):
 @pytest.mark.parametrize("more", [[], ["--stream=xbstream"], ["--databases=other"]],
                          ids=["folder", "stream", "other databases"])
 def test_mariadb_backup_alone_fails_and_says_what_to_do(server, tmp_path, more):
-    """mariadb-backup used to print "completed OK!" here. State transfer in a cluster starts with
-    the same program."""
-    def run(target) -> subprocess.CompletedProcess:
+    """mariadb-backup, also used by clusters' state transfer, used to print "completed OK!" here."""
+    def attempt(target) -> subprocess.CompletedProcess:
         words = [f"--defaults-file={server.folder / 'my.cnf'}", "--backup",
                  f"--target-dir={target}", *more]
         return subprocess.run([MARIADB_BACKUP, *words], env=library_environment(), check=False,
                               capture_output=True)
 
-    server.sql("CREATE DATABASE other")
-    server.sql("CREATE TABLE d.t (a INT) ENGINE=CHEETAH")
-    done = run(tmp_path / "refused")
+    run(server, "CREATE DATABASE other", "CREATE TABLE t (a INT) ENGINE=CHEETAH")
+    done = attempt(tmp_path / "refused")
     assert done.returncode != 0 and b"cheetah-backup" in done.stderr, done.stderr[-2000:]
     server.sql(ALLOW.format("GLOBAL", "ON"))
-    done = run(tmp_path / "allowed")
+    done = attempt(tmp_path / "allowed")
     assert done.returncode == 0 and b"completed OK!" in done.stderr, done.stderr[-2000:]
 
 
@@ -229,11 +219,10 @@ def far():
 def test_slow_copies_are_killed_removed_and_survived(server, far):
     """Files are copied to another file system at the rate of cheetah_io_capacity."""
     make_tables(server)
-    server.sql("CREATE TABLE d.c (a LONGBLOB NOT NULL) ENGINE=CHEETAH")
-    server.sql("INSERT INTO c SELECT RANDOM_BYTES(1000) FROM seq_1_to_4000", "d")
-    server.sql("SET GLOBAL cheetah_checkpoint_now = ON")
-    notes = snapshot(server, far / "whole")
-    assert notes["by"] == "statement"
+    run(server, "CREATE TABLE c (a LONGBLOB NOT NULL) ENGINE=CHEETAH",
+        "INSERT INTO c SELECT RANDOM_BYTES(1000) FROM seq_1_to_4000",
+        "SET GLOBAL cheetah_checkpoint_now = ON")
+    assert snapshot(server, far / "whole")["by"] == "statement"
     made = [line.split()[-1] for line in (far / "whole/MANIFEST").read_text().splitlines()
             if line.startswith("file ")]
     assert made and set(made) == {"copied"}
@@ -256,7 +245,7 @@ def test_slow_copies_are_killed_removed_and_survived(server, far):
             writing.ends()
             assert not (far / end / "MANIFEST").exists()
             server.start()
-    check_table(server, "c", "d")
+    check_table(server, "c")
 
 
 def test_a_copy_of_a_snapshot_that_is_not_whole_is_refused(server, new_server, tmp_path):
@@ -273,11 +262,9 @@ def test_a_copy_of_a_snapshot_that_is_not_whole_is_refused(server, new_server, t
 
 
 def test_flush_engine_logs_makes_no_checkpoint_and_checkpoint_now_does(server):
-    """mariadb-backup flushes the logs while commits are blocked, so each commit waits for the
-    flush."""
-    server.sql("CREATE TABLE d.t (a INT PRIMARY KEY, b CHAR(200)) ENGINE=CHEETAH")
-    server.sql("INSERT INTO t SELECT seq, MD5(seq) FROM seq_1_to_1000", "d")
-    server.sql("UPDATE d.t SET b = REVERSE(b)")
+    """mariadb-backup flushes the logs while commits are blocked, so each commit waits for it."""
+    run(server, "CREATE TABLE t (a INT PRIMARY KEY, b CHAR(200)) ENGINE=CHEETAH",
+        "INSERT INTO t SELECT seq, MD5(seq) FROM seq_1_to_1000", "UPDATE t SET b = REVERSE(b)")
     checkpoints = server.status("Cheetah_pool_checkpoints")
     with Session(server) as session:
         session.run(*BLOCK_COMMITS, "FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS", "BACKUP STAGE END")
@@ -297,8 +284,7 @@ def test_a_server_with_force_does_not_start_without_the_engine(new_server):
     """The Debian package sets FORCE, as does `make up`. Without FORCE, `loose_` settings do not
     prevent a start. INSTALL SONAME is sufficient for the next start, also with FORCE."""
     settings = {"loose_cheetah_buffer_pool_size": "16M"}
-    plain = new_server(settings, plugin=False)
-    plain.start()
+    plain = started(new_server(settings, plugin=False))
     plain.stop()
     forced = new_server({**settings, "cheetah": "FORCE"}, plugin=False)
     with pytest.raises(Failure):

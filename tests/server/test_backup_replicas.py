@@ -8,8 +8,7 @@ import signal
 import pytest
 from servers import Session, wait_until
 from test_backup_tool import ENDS, MARIADB_BACKUP, SECONDS_MAX, backup, start
-from test_replication import (apply_some, catch_up, follow, load, options, replicated,
-                              same_rows)
+from test_replication import apply_some, catch_up, follow, load, options, replicated, same_rows
 
 ROUNDS = 2
 NAME, SQL_RUNNING = 0, 13   # columns of SHOW ALL SLAVES STATUS
@@ -53,8 +52,7 @@ def test_backups_of_a_parallel_replica_start_and_go_on(new_server, restored, rng
 
 @contextlib.contextmanager
 def a_worker_waits(primary, replica):
-    """Makes one worker wait for a row lock, and another, already prepared, for its turn after that
-    worker."""
+    """Makes one worker wait for a row lock, and a prepared one for its turn after that worker."""
     catch_up(primary, replica)
     with Session(replica) as holder:
         holder.run("BEGIN", "SELECT * FROM hot WHERE a = 1 FOR UPDATE")
@@ -67,13 +65,11 @@ def a_worker_waits(primary, replica):
 
 
 def is_being_stopped(replica) -> bool:
-    """Returns whether a session waits for a SQL thread to stop."""
     return bool(replica.sql(WAITS + "INFO LIKE 'STOP SLAVE%'"))
 
 
 def test_what_a_worker_has_prepared_is_in_no_backup(new_server, restored, tmp_path):
-    """A server would refuse to start with a prepared transaction, because no binary log decides its
-    outcome."""
+    """A server refuses to start with a prepared transaction that no binary log decides."""
     primary, replica = replicated(new_server, "optimistic",
                                   of_replica={"gtid_pos_auto_engines": "InnoDB"})
     with a_worker_waits(primary, replica):

@@ -41,7 +41,6 @@ class Definer(servers.Client):
     database, refusals = tpcc.DATABASE, EXPECTED
 
     def begin(self, cursor) -> None:
-        """Limits the wait for locked tables."""
         cursor.execute("SET SESSION lock_wait_timeout = 1")
 
     def work(self, cursor) -> None:
@@ -60,10 +59,8 @@ class Round:
         self.said, self.status = "", None
 
     def run(self) -> int:
-        """Runs the round. Returns the number of transactions and changes of definitions made
-        meanwhile."""
-        clients = [tpcc.Client(self.server, number, self.rng.random())
-                   for number in range(CLIENTS)]
+        """Returns the number of transactions and changes of definitions made meanwhile."""
+        clients = [tpcc.Client(self.server, number, self.rng.random()) for number in range(CLIENTS)]
         clients.append(Definer(self.server, CLIENTS, self.rng.random()))
         with servers.working(clients):
             time.sleep(SECONDS_BEFORE)
@@ -74,8 +71,7 @@ class Round:
         return sum(client.done for client in clients)
 
     def is_refused(self) -> bool:
-        """Runs the program and kills it or the server. Returns whether the program was refused
-        because another one was running."""
+        """Runs and kills the program or server. Returns whether another program was running."""
         program = start(self.server, *self.words)
         if self.killed:
             time.sleep(self.rng.uniform(0.1, 1.5))
@@ -88,8 +84,7 @@ class Round:
         return "another cheetah-backup is at work" in self.said
 
     def was_whole(self) -> bool:
-        """Returns whether a backup was complete although its program was killed. If so, reads its
-        position."""
+        """Returns whether a killed program's backup is complete. If so, reads its position."""
         said = backup(self.server, "verify", self.place, status=None) if self.place.exists() else ""
         if "is whole" in said:
             self.said = backup(self.server, "show", self.place)
@@ -104,7 +99,6 @@ class Witness:
         self.file, self.position = self.files()[0], 4
 
     def files(self) -> list:
-        """Returns the binary log files, oldest first."""
         return [row[0] for row in self.server.sql("SHOW BINARY LOGS")]
 
     def go_to(self, file: str, position: int, also=None) -> None:
@@ -116,8 +110,7 @@ class Witness:
         self.file, self.position = file, position
 
     def a_later_transaction(self, rng):
-        """Returns the file and position at which a later transaction begins, in the current file or
-        the last one."""
+        """Returns the file and position of a later transaction, in the current or last file."""
         for file in rng.sample([self.file, self.files()[-1]], 2):
             begins = [event[1] for event in binlog.events(self.server, file) if event[2] == "Gtid"
                       and (file != self.file or event[1] > self.position)]
@@ -127,9 +120,7 @@ class Witness:
 
 
 def test_each_backup_is_the_state_at_its_position(new_server, rng, rounds, tmp_path):
-    server, other = new_server(binlog.OPTIONS), new_server()
-    server.start()
-    other.start()
+    server, other = servers.started(new_server(binlog.OPTIONS)), servers.started(new_server())
     tpcc.create(server, "CHEETAH")
     witness, base, whole, killed, done = Witness(server, other), None, 0, 0, 0
     for number in range(rounds):
@@ -155,8 +146,7 @@ def test_each_backup_is_the_state_at_its_position(new_server, rng, rounds, tmp_p
 
 
 def judge(server, tried: Round, witness: Witness, restored, rng) -> None:
-    """Restores a backup and checks that it has the state at its position and continues to a later
-    transaction."""
+    """Checks that a restored backup has the state at its position and goes on from there."""
     restored.folder.mkdir()
     backup(server, "restore", tried.place, "--data-dir", restored.data)
     restored.start()
@@ -172,7 +162,6 @@ def judge(server, tried: Round, witness: Witness, restored, rng) -> None:
 
 
 def same(restored, other, when: str) -> None:
-    """Checks that both servers have the same tables, definitions and rows."""
     sums = [dump.checksums(each, tpcc.DATABASE) for each in (restored, other)]
     assert sums[0] == sums[1], f"{when}: {sums[0]} and {sums[1]}"
     for name in sums[0]:

@@ -16,7 +16,7 @@ from binlog import replay
 from cheetah_tools import setup
 from cheetah_tools.paths import PROJECT, SERVER
 from cheetah_tools.say import Failure, note
-from servers import check_table, is_root, tmpfs, wait_until
+from servers import check_table, is_root, run, started, tmpfs, wait_until
 from test_backup import BINLOG, OTHER_FILE_SYSTEM, SLOW, make_tables, rows, writers
 from test_replication import ACCOUNT, catch_up, listening
 
@@ -28,6 +28,7 @@ ENDS = [number for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, sign
         if signal.getsignal(number) != signal.SIG_IGN]
 GIGABYTES = 5
 CHANGE = "UPDATE c SET b = RANDOM_BYTES(1000) WHERE {}"
+SUMS = "CHECKSUM TABLE d.a, d.b, d.c"
 NEED_SERVER = {"full", "incremental", "stream", "clone"}
 
 pytestmark = pytest.mark.skipif(not MARIADB_BACKUP.exists(), reason="mariadb-backup is not there")
@@ -66,16 +67,13 @@ def is_ended(program, end: int) -> None:
 
 
 def position_of(said: str) -> tuple:
-    """Returns the file and position from the program's output."""
     words = next(line for line in said.splitlines() if line.startswith("position: ")).split()
     return words[1], int(words[2].rstrip(","))
 
 
 @pytest.fixture
 def loaded(new_server):
-    """A server with a binary log and tables."""
-    server = new_server(BINLOG)
-    server.start()
+    server = started(new_server(BINLOG))
     fill(server)
     return server
 
@@ -84,10 +82,9 @@ def fill(server) -> None:
     """Creates tables of both engines, and a table whose rows do not change."""
     server.sql("CREATE DATABASE d")
     make_tables(server, "InnoDB")
-    server.sql("CREATE TABLE d.c (a INT AUTO_INCREMENT PRIMARY KEY, b LONGBLOB NOT NULL) "
-               "ENGINE=CHEETAH")
-    server.sql("INSERT INTO c (b) SELECT RANDOM_BYTES(1000) FROM seq_1_to_6000", "d")
-    server.sql("SET GLOBAL cheetah_checkpoint_now = ON")
+    run(server, "CREATE TABLE c (a INT AUTO_INCREMENT PRIMARY KEY, b LONGBLOB NOT NULL) "
+        "ENGINE=CHEETAH", "INSERT INTO c (b) SELECT RANDOM_BYTES(1000) FROM seq_1_to_6000",
+        "SET GLOBAL cheetah_checkpoint_now = ON")
 
 
 def test_backups_under_load_are_restored_and_go_on_by_the_log(loaded, new_server, tmp_path):
@@ -108,15 +105,13 @@ def test_backups_under_load_are_restored_and_go_on_by_the_log(loaded, new_server
     restored = new_server({"server_id": 8}, folder=folder)
     folder.mkdir()
     said_last = backup(loaded, "restore", later, "--data-dir", restored.data)
-    assert "the server can be started" in said_last
-    assert not undo_files_beside(restored)
+    assert "the server can be started" in said_last and not undo_files_beside(restored)
     restored.start()
     name, position = position_of(said)
     replay(loaded, restored, [name], position)
     assert rows(restored) == rows(loaded)
-    for table in ("a", "c"):
-        assert restored.sql(f"CHECKSUM TABLE d.{table}") == loaded.sql(f"CHECKSUM TABLE d.{table}")
-        check_table(restored, table, "d")
+    assert restored.sql("CHECKSUM TABLE d.a, d.c") == loaded.sql("CHECKSUM TABLE d.a, d.c")
+    check_table(restored, "a", "c")
 
 
 def undo_files_beside(server) -> list:
@@ -234,8 +229,7 @@ def test_a_backup_begins_again_when_the_log_is_misread(loaded, tmp_path, word, s
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
 def test_a_snapshot_that_is_being_written_is_ended_and_removed(loaded, tmp_path, end):
     """The snapshot is slow because pages in the log must be copied."""
-    loaded.sql(SLOW)
-    loaded.sql("INSERT INTO c (b) SELECT RANDOM_BYTES(1000) FROM seq_1_to_6000", "d")
+    run(loaded, SLOW, "INSERT INTO c (b) SELECT RANDOM_BYTES(1000) FROM seq_1_to_6000")
     writing = ("SELECT 1 FROM information_schema.PROCESSLIST "
                "WHERE STATE = 'Writing a snapshot of the engine'")
     program = start(loaded, "full", tmp_path / "full")
@@ -247,11 +241,7 @@ def test_a_snapshot_that_is_being_written_is_ended_and_removed(loaded, tmp_path,
 
 @pytest.fixture
 def primary(new_server):
-    """A server from which replicas can replicate."""
-    server = new_server({**BINLOG, **listening()})
-    server.start()
-    for text in ACCOUNT:
-        server.sql(text)
+    server = started(new_server({**BINLOG, **listening()}), *ACCOUNT)
     fill(server)
     return server
 
@@ -261,9 +251,8 @@ def become_replica(clone) -> None:
     clone.start()
     done = clone.client(stdin=open(clone.data / "cheetah-clone.sql", "rb"), stderr=subprocess.PIPE)
     assert done.communicate()[1] == b"" and done.returncode == 0
-    clone.sql("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_USER='replica', "
-              "MASTER_PASSWORD='replica'")
-    clone.sql("START SLAVE")
+    run(clone, "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_USER='replica', "
+        "MASTER_PASSWORD='replica'", "START SLAVE", database="")
 
 
 def segments(server) -> dict:
@@ -298,11 +287,8 @@ def test_clones_go_on_as_replicas(primary, new_server, tmp_path):
     assert position == primary.value("SELECT @@gtid_binlog_pos")
     assert position == first.value("SELECT @@gtid_slave_pos")
     for clone in (first, second):
-        assert rows(clone) == rows(primary)
-        for table in ("a", "b", "c"):
-            assert (clone.sql(f"CHECKSUM TABLE d.{table}")
-                    == primary.sql(f"CHECKSUM TABLE d.{table}"))
-            check_table(clone, table, "d")
+        assert rows(clone) == rows(primary) and clone.sql(SUMS) == primary.sql(SUMS)
+        check_table(clone, "a", "b", "c")
 
 
 @pytest.mark.skipif(not OTHER_FILE_SYSTEM.is_dir(), reason="there is no second file system")
@@ -378,8 +364,7 @@ def settled(server) -> None:
 
 
 def new_bytes(place, base) -> dict:
-    """Returns the bytes of the backup's engine files that are not links to the previous backup, by
-    folder."""
+    """Returns, by folder, the bytes of engine files that are no links to the previous backup."""
     old, new = {path.stat().st_ino for path in (base / "cheetah").rglob("*")}, {}
     for path in (place / "cheetah").rglob("*"):
         if path.is_file() and path.stat().st_ino not in old:

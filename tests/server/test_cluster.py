@@ -24,7 +24,7 @@ from cheetah_tools import dump, setup, sysbench
 from cheetah_tools.say import note
 from cluster import SHARDS, Cluster, kill
 from conftest import seed_of
-from servers import Client, check_table, kill_under, Session, wait_until
+from servers import begun, Client, check_table, kill_under, run, Session, started, wait_until
 from test_replication import listening
 
 ROUNDS = 3
@@ -104,8 +104,7 @@ class Terminal(Returning, tpcc.Client):
 
 
 class Sysbench(threading.Thread):
-    """Runs sysbench on the table of one shard, and starts it again whenever a server's death ends
-    it."""
+    """Runs sysbench on a shard's table, again whenever a server's death ends it."""
 
     def __init__(self, front, shard: int):
         super().__init__(daemon=True)
@@ -128,8 +127,7 @@ class Sysbench(threading.Thread):
             self.stopping.wait(0.1)
 
     def hear(self, line: str) -> None:
-        """Counts the transactions committed in a second. A server's death must not cause duplicate
-        keys."""
+        """Counts the transactions of a second. A server's death must not cause duplicate keys."""
         second = re.match(r"\[ \d+s \] .* tps: ([\d.]+) ", line)
         self.transactions += round(float(second[1])) if second else 0
         if "Duplicate entry" in line:
@@ -156,8 +154,7 @@ class Mover(Returning):
         self.acknowledged.add(key)
 
     def transaction(self, shard: int, client: int, number: int) -> list:
-        """Returns the statements of a transaction. Transactions commute: the result does not depend
-        on their order."""
+        """Returns the statements of a transaction. Their order does not change the result."""
         amount, found = self.rng.randint(1, 100), []
         ids = self.rng.sample(range(1, ACCOUNTS - 9), 2)
         for id_, part in zip(ids, (amount, -amount)):
@@ -229,7 +226,6 @@ def cluster(new_server, rng):
 
 
 def test_nothing_acknowledged_is_lost(cluster, new_server, rng, rounds, request):
-    """No acknowledged transaction is lost when any server is killed."""
     movers = [Mover(cluster.front, number, rng.random()) for number in range(CLIENTS)]
     terminals = [Terminal(cluster.front, number, rng.random()) for number in range(TERMINALS)]
     benches = [Sysbench(cluster.front, shard) for shard in range(SHARDS)]
@@ -274,13 +270,9 @@ def check_ledger(cluster, movers: list) -> list:
 
 
 def feed(single, transactions: list):
-    """Starts a single server and executes these transactions."""
-    single.start()
-    single.sql("CREATE DATABASE d")
-    for table in (ACCOUNT, JOURNAL):
-        single.sql(f"CREATE TABLE d.{table} ENGINE=InnoDB")
-    for shard in range(SHARDS):
-        single.sql(FILL.format("d", shard, ACCOUNTS))
+    begun(single)
+    run(single, *(f"CREATE TABLE {table} ENGINE=InnoDB" for table in (ACCOUNT, JOURNAL)),
+        *(FILL.format("d", shard, ACCOUNTS) for shard in range(SHARDS)))
     with Session(single, autocommit=False) as session:
         for number, statements in enumerate(transactions):
             session.run(*statements, *["COMMIT"] * (number % FED_AT_ONCE == 0))
@@ -294,8 +286,7 @@ def check_sums(cluster, single) -> None:
         single.sql(f"CREATE DATABASE s{shard.number}")
         mine, others = (dump.checksums(server, "d") for server in (shard.primary, shard.replica))
         assert mine == others, f"shard {shard.number}: primary {mine}, replica {others}"
-        for name in (*WAREHOUSE, "sbtest1"):
-            check_table(shard.primary, name, "d")
+        check_table(shard.primary, *WAREHOUSE, "sbtest1")
         # Each sysbench transaction deletes a row and inserts it again.
         assert shard.primary.value("SELECT COUNT(*) FROM d.sbtest1") == BENCH_ROWS
         for table in ("account", "journal"):
@@ -305,7 +296,7 @@ def check_sums(cluster, single) -> None:
             sums = [single.sql(f"CHECKSUM TABLE {part}")[0][1]]
             for server in (shard.primary, shard.replica):
                 sums.append(server.sql(f"CHECKSUM TABLE d.{table}")[0][1])
-                check_table(server, table, "d")
+                check_table(server, table)
             assert sums == sums[:1] * 3, f"shard {shard.number}, {table}: single, primary, " \
                                          f"replica have {sums}"
         assert shard.primary.status("Rpl_semi_sync_master_no_tx") == 0, "not all waited"
@@ -313,8 +304,7 @@ def check_sums(cluster, single) -> None:
 
 
 def check_tpcc(cluster, terminals: list) -> None:
-    """Checks that TPC-C's conditions hold on each shard and that all acknowledged transactions
-    exist."""
+    """Checks TPC-C's conditions on each shard, and that all acknowledged transactions exist."""
     orders, payments = set(), Counter()
     for shard in cluster.shards:
         with shard.primary.cursor("d") as cursor:
@@ -371,13 +361,10 @@ def front_of_two(new_server):
     front = new_server({"plugin_load_add": "ha_spider", "spider_internal_xa": "ON"}, plugin=None)
     front.start()
     for number, shard in enumerate(shards):
-        shard.start()
-        for statement in ("CREATE USER front IDENTIFIED BY 'front'", "CREATE DATABASE d",
-                          "GRANT ALL ON d.* TO front", f"CREATE TABLE d.{PAIR} ENGINE=CHEETAH"):
-            shard.sql(statement)
+        started(shard, "CREATE USER front IDENTIFIED BY 'front'", "CREATE DATABASE d",
+                "GRANT ALL ON d.* TO front", f"CREATE TABLE d.{PAIR} ENGINE=CHEETAH")
         front.sql(LINK.format(number, number + 1, shard.options["port"]))
-    front.sql("CREATE DATABASE d")
-    front.sql(over_shards("d", PAIR, "shard", 0))
+    run(front, "CREATE DATABASE d", over_shards("d", PAIR, "shard", 0), database="")
     return front, shards
 
 
@@ -416,6 +403,5 @@ def decide(front, shards: list) -> int:
             shard.sql(f"XA {word} X'{data[:length].hex()}', X'{data[length:length + more].hex()}', "
                       f"{form}")
             count += 1
-    for table in ("spider_xa", "spider_xa_member"):
-        front.sql(f"DELETE FROM mysql.{table}")
+    run(front, "DELETE FROM mysql.spider_xa", "DELETE FROM mysql.spider_xa_member")
     return count

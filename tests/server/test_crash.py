@@ -9,7 +9,7 @@ import time
 import pytest
 from cheetah_tools import ledger
 from cheetah_tools.say import note
-from servers import kill_under
+from servers import kill_under, run
 
 WRITERS = 4
 DATABASE = "crash"
@@ -66,8 +66,7 @@ class NameChanger(ledger.Writer):
 
 
 def check_names(server) -> None:
-    """After a crash every listed table can be read and checked, and every name can be used
-    again."""
+    """After a crash every table can be read and checked, and every name used again."""
     for (name,) in server.sql("SHOW TABLES", DATABASE):
         if name in ledger.TABLES:
             continue
@@ -76,5 +75,5 @@ def check_names(server) -> None:
         server.sql(f"DROP TABLE `{name}`", DATABASE)
     for number in (1, 2, 3):
         for name in (f"ddl_{number}", f"ddl_{number}_new"):
-            server.sql(f"CREATE TABLE {name} (a INT PRIMARY KEY) ENGINE=CHEETAH", DATABASE)
-            server.sql(f"DROP TABLE {name}", DATABASE)
+            run(server, f"CREATE TABLE {name} (a INT PRIMARY KEY) ENGINE=CHEETAH",
+                f"DROP TABLE {name}", database=DATABASE)

@@ -1,5 +1,4 @@
-"""Damaged or missing files, a second server, and invalid options give clear errors, and everything
-else still works."""
+"""Damaged or missing files, a second server, and invalid options: clear errors; the rest works."""
 
 import contextlib
 import os
@@ -11,7 +10,7 @@ import pytest
 from cheetah_tools.say import Failure
 from cheetah_tools.server import PrivateServer
 from checksum import crc32c, damage
-from servers import mounted, Session, wait_until
+from servers import mounted, run, Session, started, wait_until
 
 MIB = 1 << 20
 
@@ -20,12 +19,11 @@ MIB = 1 << 20
 def prepared(server):
     """A stopped server with two Cheetah tables and one InnoDB table, and its engine folder."""
     for name in ("one", "two"):
-        server.sql(f"CREATE TABLE d.{name} (a INT PRIMARY KEY, b VARBINARY(200), KEY (b)) "
-                   "ENGINE=CHEETAH")
-        server.sql(f"INSERT INTO {name} SELECT seq, CONCAT(MD5(seq), MD5(seq + 1), MD5(seq + 2)) "
-                   "FROM seq_1_to_30000", "d")
-    server.sql("CREATE TABLE d.other (a INT PRIMARY KEY) ENGINE=InnoDB")
-    server.sql("INSERT INTO d.other VALUES (1), (2)")
+        run(server, f"CREATE TABLE {name} (a INT PRIMARY KEY, b VARBINARY(200), KEY (b)) "
+            f"ENGINE=CHEETAH", f"INSERT INTO {name} SELECT seq, "
+            "CONCAT(MD5(seq), MD5(seq + 1), MD5(seq + 2)) FROM seq_1_to_30000")
+    run(server, "CREATE TABLE other (a INT PRIMARY KEY) ENGINE=InnoDB",
+        "INSERT INTO other VALUES (1), (2)")
     server.stop()
     return server, server.data / "#cheetah"
 
@@ -59,8 +57,7 @@ def test_damaged_control_is_named(prepared):
 
 
 def test_damaged_map_is_named(prepared):
-    """A damaged file of the map is read from its copy and rewritten. If both are damaged, the
-    engine does not start."""
+    """A damaged file of the map is read from its copy and rewritten. With both, nothing starts."""
     server, folder = prepared
     damaged = sorted(folder.glob("map-*.log"))
     assert damaged
@@ -82,15 +79,12 @@ def test_missing_segment_is_named_and_other_tables_stay_readable(prepared):
     """A segment is moved away and back. Its pages may be needed at startup or only by reads of the
     tables."""
     server, folder = prepared
-    segments = sorted((folder / "seg").glob("*.seg"))
-    place = segments[0]
-    aside = server.folder / "aside.seg"
+    place, aside = min((folder / "seg").glob("*.seg")), server.folder / "aside.seg"
     shutil.move(place, aside)
     try:
         server.start()
     except Failure:
-        # The segment has pages of the catalog, or of the undo log if the shutdown did not finish
-        # purging.
+        # The segment has pages of the catalog, or of the undo log if purge did not finish.
         starts_without_engine(server, place.name)
     else:
         assert server.value("SELECT COUNT(*) FROM d.other") == 2, "InnoDB's table cannot be read"
@@ -102,13 +96,12 @@ def test_missing_segment_is_named_and_other_tables_stay_readable(prepared):
         server.stop()
     shutil.move(aside, place)
     server.start()
-    assert server.value("SELECT COUNT(*) FROM d.one") + server.value(
-        "SELECT COUNT(*) FROM d.two") == 60000
+    counts = "SELECT (SELECT COUNT(*) FROM d.one) + (SELECT COUNT(*) FROM d.two)"
+    assert server.value(counts) == 60000
 
 
 def test_damaged_segment_gives_errors_not_wrong_rows(prepared, rng):
-    """Random bytes of a segment are changed. Reads fail or return correct rows, and the server
-    keeps running."""
+    """Reads fail or return correct rows, and the server keeps running."""
     server, folder = prepared
     server.start()
     wanted = {name: server.sql(f"SELECT a, MD5(b) FROM d.{name}") for name in ("one", "two")}
@@ -134,14 +127,12 @@ def test_damaged_segment_gives_errors_not_wrong_rows(prepared, rng):
 
 
 def test_damaged_log_is_named(prepared):
-    """The beginnings of a killed server's log files are damaged. Cheetah is disabled, and the error
-    log names the log."""
+    """The beginnings of a killed server's log files are damaged, which disables Cheetah."""
     server, folder = prepared
     server.start()
     server.sql("INSERT INTO one SELECT seq + 100000, 'after' FROM seq_1_to_2000", "d")
     server.kill()
-    logs = sorted((folder / "wal").glob("*.log"))
-    for place in logs:
+    for place in (folder / "wal").glob("*.log"):
         damage(place, 0, 256)
     server.options["cheetah"] = "ON"
     server.start()
@@ -155,8 +146,7 @@ def test_second_server_on_the_directory_is_refused(prepared, new_server):
     """A link shares only the engine's folder. The second server works without Cheetah."""
     server, folder = prepared
     server.start()
-    second = new_server({"cheetah": "ON"})
-    second.start()
+    second = started(new_server({"cheetah": "ON"}))
     second.stop()
     shutil.rmtree(second.data / "#cheetah")
     (second.data / "#cheetah").symlink_to(folder)
@@ -182,8 +172,7 @@ def test_read_only_directory_is_refused(prepared):
     ("cheetah_flush_log_at_trx_commit", "7", 2)])
 def test_values_out_of_range_are_adjusted(new_server, name, value, taken):
     """Values that are too small or too large are adjusted. (The log's size is 32 MiB.)"""
-    server = new_server({f"loose_{name}": value})
-    server.start()
+    server = started(new_server({f"loose_{name}": value}))
     assert server.value(f"SELECT @@{name}") == taken
     assert name.replace("_", "-") in server.log.read_text(errors="replace").replace("_", "-")
     if "log" not in name:
@@ -194,10 +183,8 @@ def test_values_out_of_range_are_adjusted(new_server, name, value, taken):
 
 
 def test_a_word_that_is_none_is_the_default_or_keeps_the_server_from_starting(new_server):
-    """The prefix `loose_` determines whether the server starts with the default or not at all. It
-    never starts without the engine."""
-    loose = new_server({"loose_cheetah_default_compression": "brotli"})
-    loose.start()
+    """The prefix `loose_` decides between the default and no start, never without the engine."""
+    loose = started(new_server({"loose_cheetah_default_compression": "brotli"}))
     assert loose.value("SELECT @@cheetah_default_compression") == "zstd"
     assert "'brotli' to 'cheetah-default-compression'" in loose.log.read_text()
     strict = new_server({"cheetah_default_compression": "brotli"})
@@ -223,16 +210,14 @@ def test_values_that_do_not_fit_each_other_are_adjusted(tmp_path, asked, taken, 
     """A warning names the adjusted variables. The last row has the defaults."""
     options = {f"cheetah_{name}": value for name, value in asked.items()}
     with PrivateServer(tmp_path / "server", options) as server:
-        found = {name: server.value(f"SELECT @@cheetah_{name}") for name in taken}
-        assert found == taken
+        assert {name: server.value(f"SELECT @@cheetah_{name}") for name in taken} == taken
         said = [line for line in server.log.read_text().splitlines() if "CHEETAH:" in line]
         assert [line.partition("[Warning] CHEETAH: ")[2] for line in said] == [told] * bool(told)
         server.sql("CREATE TABLE mysql.t (a INT PRIMARY KEY) ENGINE=CHEETAH")
 
 
 def test_plugin_missing_at_drop_leaves_a_named_orphan(prepared):
-    """DROP without the plugin leaves an orphan. CHECK names the orphan, DROP removes it, and the
-    name can be reused."""
+    """CHECK names the orphan, DROP removes it, and its name can be reused."""
     server, _ = prepared
     bare = PrivateServer(server.folder, server.options, plugin=False)
     bare.start()
@@ -251,12 +236,10 @@ def test_plugin_missing_at_drop_leaves_a_named_orphan(prepared):
 
 
 def test_old_frm_file_is_refused(server):
-    """A .frm file from before a change of columns is restored. Its layout matches, but its column
-    names differ."""
-    server.sql("CREATE TABLE d.t (a INT PRIMARY KEY, b INT, c INT) ENGINE=CHEETAH")
-    server.sql("INSERT INTO d.t VALUES (1, 10, 100), (2, 20, 200)")
-    place = server.data / "d" / "t.frm"
-    old, new = server.folder / "old.frm", server.folder / "new.frm"
+    """The layout of a .frm file from before a change of columns matches, but not its names."""
+    run(server, "CREATE TABLE t (a INT PRIMARY KEY, b INT, c INT) ENGINE=CHEETAH",
+        "INSERT INTO t VALUES (1, 10, 100), (2, 20, 200)")
+    place, old, new = server.data / "d/t.frm", server.folder / "old.frm", server.folder / "new.frm"
 
     def refused():
         try:
@@ -281,18 +264,15 @@ def test_old_frm_file_is_refused(server):
         put(new)
         assert sorted(server.sql("SELECT a, b, c FROM d.t")) == rows
     # A change of only the case in a name does not matter, and TRUNCATE keeps names.
-    server.sql("ALTER TABLE d.t CHANGE b B INT")
-    server.sql("TRUNCATE TABLE d.t")
-    server.sql("ALTER TABLE d.t ADD INDEX b (b), ALGORITHM=NOCOPY")
-    server.stop()
-    server.start()
+    run(server, "ALTER TABLE t CHANGE b B INT", "TRUNCATE TABLE t",
+        "ALTER TABLE t ADD INDEX b (b), ALGORITHM=NOCOPY")
+    server.restart()
     server.sql("INSERT INTO d.t (a, b, c) VALUES (3, 30, 300)")
     assert server.sql("SELECT c FROM d.t WHERE b = 30") == [(300,)], "the row is not found"
 
 
 def test_newer_format_is_refused_with_both_versions(prepared):
-    """Both copies in CONTROL have a later version, as from a later release. The message names this
-    version."""
+    """Both copies in CONTROL have a later version, which the message names."""
     server, folder = prepared
     control = bytearray((folder / "CONTROL").read_bytes())
     version = struct.unpack_from("<I", control, 8)[0]
@@ -306,10 +286,11 @@ def test_newer_format_is_refused_with_both_versions(prepared):
 def test_foreign_folder_is_not_touched(server):
     """The engine keeps other files in its folder."""
     server.stop()
-    (server.data / "#cheetah" / "notes.txt").write_text("mine")
+    notes = server.data / "#cheetah/notes.txt"
+    notes.write_text("mine")
     server.start()
     server.stop()
-    assert (server.data / "#cheetah" / "notes.txt").read_text() == "mine"
+    assert notes.read_text() == "mine"
 
 
 def test_scrubbing_finds_damage_before_a_query_does(prepared):

@@ -15,7 +15,7 @@ import listed
 import pymysql
 import pytest
 from cheetah_tools.say import note
-from servers import Client, check_table, kill_under, left_by_innodb, wait_until
+from servers import Client, check_table, kill_under, left_by_innodb, run, Session, wait_until
 
 # Each cycle is executed repeatedly on its own connection.
 CYCLES = listed.statements(Path(__file__).with_name("ddl_kills.sql"))
@@ -26,8 +26,7 @@ LEFT_BY_KILLS = {1020, 1050, 1051, 1054, 1060, 1061, 1091, 1146, 1008, 1007, 104
 
 def test_kills_at_random_moments(server, rng, rounds):
     """All cycles run at the same time, each on its own connection."""
-    for statement in SETUP:
-        server.sql(statement, "d")
+    run(server, *SETUP)
     for _ in range(rounds):
         workers = [Cycle(server, statements) for statements in CYCLES.values()]
         kill_under(server, workers, rng.uniform(0.05, 1.2))
@@ -36,38 +35,32 @@ def test_kills_at_random_moments(server, rng, rounds):
 
 
 def test_kills_in_alter_of_partitions_lose_no_row(server, rng, rounds):
-    """The server's recovery renames the new table as if it had no partitions. The engine handles
-    this case."""
-    server.sql("CREATE TABLE p (a INT PRIMARY KEY) ENGINE=CHEETAH PARTITION BY HASH (a) "
-               "PARTITIONS 3", "d")
-    server.sql("INSERT INTO p SELECT seq FROM seq_1_to_300", "d")
+    """The server's recovery renames the new table as if it had no partitions."""
+    run(server, "CREATE TABLE p (a INT PRIMARY KEY) ENGINE=CHEETAH PARTITION BY HASH (a) "
+        "PARTITIONS 3", "INSERT INTO p SELECT seq FROM seq_1_to_300",
+        "CREATE TABLE q (a INT PRIMARY KEY, b INT, KEY b (b)) ENGINE=CHEETAH PARTITION BY HASH (a) "
+        "PARTITIONS 3", "INSERT INTO q SELECT seq, seq FROM seq_1_to_300")
     in_place = ["ALTER TABLE q ADD COLUMN IF NOT EXISTS x INT DEFAULT 7 FIRST",
                 "ALTER TABLE q DROP COLUMN IF EXISTS x",
                 "ALTER TABLE q RENAME COLUMN b TO c, RENAME INDEX b TO c, ALGORITHM=INSTANT",
                 "ALTER TABLE q RENAME COLUMN c TO b, RENAME INDEX c TO b, ALGORITHM=INSTANT"]
-    server.sql("CREATE TABLE q (a INT PRIMARY KEY, b INT, KEY b (b)) ENGINE=CHEETAH PARTITION BY "
-               "HASH (a) PARTITIONS 3", "d")
-    server.sql("INSERT INTO q SELECT seq, seq FROM seq_1_to_300", "d")
     for _ in range(rounds):
         by_copy = ["ALTER TABLE p ADD COLUMN IF NOT EXISTS b INT, ALGORITHM=COPY",
                    "ALTER TABLE p DROP COLUMN IF EXISTS b, ALGORITHM=COPY"]
         workers = [Cycle(server, statements) for statements in (in_place, by_copy)]
         kill_under(server, workers, rng.uniform(0.05, 0.6))
         server.start()
-        assert server.value("SELECT COUNT(*) FROM d.q") == 300
-        check_table(server, "d.q")
-        assert server.value("SELECT COUNT(*) FROM d.p") == 300
-        check_table(server, "d.p")
+        for name in "qp":
+            assert server.value(f"SELECT COUNT(*) FROM d.{name}") == 300
+            check_table(server, name)
 
 
 @pytest.mark.options({"loose_cheetah_buffer_pool_size": "8M", "log_bin": "binlog",
                       "binlog_format": "ROW"})
 def test_a_statement_that_is_killed_while_it_loads_leaves_nothing(server, rng, rounds):
-    """KILL QUERY interrupts ALTER TABLE and CREATE TABLE .. SELECT. A tiny pool makes sorts
-    spill."""
-    server.sql("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(100)) ENGINE=CHEETAH", "d")
-    server.sql("INSERT INTO t SELECT seq, CONCAT(seq * 7919 % 60013, REPEAT('z', 40)) "
-               "FROM seq_1_to_60000", "d")
+    """KILL QUERY interrupts ALTER and CREATE TABLE .. SELECT. A tiny pool makes sorts spill."""
+    run(server, "CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(100)) ENGINE=CHEETAH",
+        "INSERT INTO t SELECT seq, CONCAT(seq * 7919 % 60013, REPEAT('z', 40)) FROM seq_1_to_60000")
     killed, statements = 0, {
         "ALTER TABLE t ADD UNIQUE b (b)": "ALTER TABLE t DROP INDEX b",
         "CREATE TABLE u (KEY (b)) ENGINE=CHEETAH SELECT b, a FROM t ORDER BY b": "DROP TABLE u"}
@@ -78,26 +71,22 @@ def test_a_statement_that_is_killed_while_it_loads_leaves_nothing(server, rng, r
         seconds[statement] = time.monotonic() - began
         server.sql(undo, "d")
     for statement in [*statements] * rounds:
-        connection = server.connect("d")
-        killer = threading.Timer(rng.uniform(0, seconds[statement]), server.sql,
-                                 [f"KILL QUERY {connection.thread_id()}"])
-        killer.start()
-        try:
-            with connection.cursor() as cursor:
-                cursor.execute(statement)
-                cursor.execute(statements[statement])
-        except pymysql.MySQLError as failure:
-            assert failure.args[0] in (1317, 1927, 1028)
-            killed += 1
-        killer.join()
-        connection.close()
-        server.sql("ALTER TABLE d.t DROP INDEX IF EXISTS b")
-        server.sql("DROP TABLE IF EXISTS d.u")
+        with Session(server) as session:
+            killer = threading.Timer(rng.uniform(0, seconds[statement]), server.sql,
+                                     [f"KILL QUERY {session.id}"])
+            killer.start()
+            try:
+                session.run(statement, statements[statement])
+            except pymysql.MySQLError as failure:
+                assert failure.args[0] in (1317, 1927, 1028)
+                killed += 1
+            killer.join()
+        run(server, "ALTER TABLE t DROP INDEX IF EXISTS b", "DROP TABLE IF EXISTS u")
         assert server.status("Cheetah_memory_sort_bytes") == 0, "a load keeps memory"
     assert killed > 0, "no statement was killed in time"
     wait_until(lambda: server.status("Cheetah_dropped_trees") == 0, "trees of loads are left")
     assert server.value("SELECT COUNT(*) FROM d.t") == 60000, "rows are missing"
-    check_table(server, "d.t")
+    check_table(server, "t")
 
 
 class Cycle(Client):
@@ -115,8 +104,7 @@ class Cycle(Client):
 
 
 def check_everything(server):
-    """Checks that every listed table opens and is intact, that there are no orphans, and that every
-    name can be used."""
+    """Checks that listed tables are intact, none is an orphan, and every name can be used."""
     assert server.value("SELECT COUNT(*) FROM d.keep FORCE INDEX (b) WHERE b > ''") == 2000
     for name in sorted(set(re.findall(r"'d/(c\d)#P#", str(server.sql("CHECK TABLE d.keep"))))):
         server.sql(f"DROP TABLE IF EXISTS d.{name}")
@@ -129,12 +117,10 @@ def check_everything(server):
             assert server.value("SELECT COUNT(*) FROM d.c10") == 8000, "a load is there in part"
         check_table(server, f"`{schema}`.`{name}`")
     listed = {name for schema, name, _ in tables if schema == "d"} - {"keep"}
-    for name in listed:
-        server.sql(f"DROP TABLE d.`{name}`")
+    run(server, *(f"DROP TABLE `{name}`" for name in listed))
     for file in left_by_innodb(server, "d"):
         note(f"InnoDB has left {file.name}")
         file.unlink(missing_ok=True)
     for name in [f"c{number}" for number in range(1, 11)]:
-        server.sql(f"CREATE TABLE d.{name} (a INT PRIMARY KEY) ENGINE=CHEETAH")
-        server.sql(f"DROP TABLE d.{name}")
+        run(server, f"CREATE TABLE {name} (a INT PRIMARY KEY) ENGINE=CHEETAH", f"DROP TABLE {name}")
     server.sql("DROP DATABASE IF EXISTS dd")

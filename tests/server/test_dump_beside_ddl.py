@@ -6,6 +6,7 @@ or by a session that reads in all possible ways. Meanwhile, statements with thei
 never be refused. `--rounds 300` runs the long test.
 """
 
+import contextlib
 import re
 import subprocess
 import time
@@ -22,8 +23,7 @@ READING_SECONDS_MAX = 0.1  # the maximum wait of a session before it reads
 SESSIONS = 3              # the number of sessions that share a snapshot
 OPTIONS = {"log_bin": "binlog", "server_id": 1, "binlog_format": "ROW", "sync_binlog": 0,
            "loose_cheetah_flush_log_at_trx_commit": 2, "loose_cheetah_buffer_pool_size": "64M"}
-# Errors if the definition changed, the table was dropped after it was listed, or there is a
-# deadlock.
+# The definition changed, the table was dropped after it was listed, or there is a deadlock.
 REFUSED = {1412, 1146, 1213}
 GONE = {1146, 1213}
 # Tables that never have partitions. HANDLER cannot read partitioned tables.
@@ -38,8 +38,6 @@ class Refused(Exception):
 
 
 class Changing(Client):
-    """Makes changes one after another on their own connection."""
-
     def __init__(self, changes: Changes):
         super().__init__(changes.server)
         self.changes = changes
@@ -50,8 +48,7 @@ class Changing(Client):
 
 
 class Passing(Client):
-    """Statements with their own snapshot. A table may be missing, but is never too new for the
-    snapshot."""
+    """Statements with their own snapshot. A table may be missing, but is never too new."""
 
     refusals = GONE
     READS = ("SELECT COUNT(*) FROM {0}", "SELECT * FROM {0} WHERE id = 5",
@@ -71,7 +68,6 @@ class Passing(Client):
             cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
 
     def work(self, cursor) -> None:
-        """Executes one to three statements."""
         in_transaction = self.number % 2 and self.rng.random() < 0.5
         cursor.execute("BEGIN" if in_transaction else "DO 0")
         for _ in range(self.rng.randrange(1, 4)):
@@ -84,8 +80,7 @@ class Passing(Client):
 
 
 class Dumps:
-    """All ways to dump the database. Each returns the rows that the journal allows and the rows
-    found."""
+    """Ways to dump the database. Each returns the rows that the journal allows and those found."""
 
     def __init__(self, server, rng):
         self.server, self.rng = server, rng
@@ -93,7 +88,6 @@ class Dumps:
                      self.joined_sessions]
 
     def mariadb_dump(self, *words) -> tuple:
-        """Dumps with mariadb-dump and common options."""
         command = [str(SERVER / "usr/bin/mariadb-dump"), "--no-defaults", "--user=root",
                    f"--socket={self.server.socket}", "--single-transaction",
                    "--skip-extended-insert", "--complete-insert", *words, "d"]
@@ -118,27 +112,22 @@ class Dumps:
         return self.mariadb_dump("--master-data=2")
 
     def one_session(self) -> tuple:
-        """Reads the tables one after another in one session."""
         with self.server.connect("d", autocommit=True) as connection:
             connection.cursor().execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
             return self.read_all([connection])
 
     def joined_sessions(self) -> tuple:
-        """Dumps like mydumper: sessions start while writes are blocked, and read concurrently
-        afterwards."""
-        guard, *readers = [self.server.connect("d", autocommit=True) for _ in range(SESSIONS + 1)]
-        try:
+        """Dumps like mydumper: sessions start while writes are blocked, then read concurrently."""
+        with contextlib.ExitStack() as opened:
+            guard, *readers = [opened.enter_context(self.server.connect("d", autocommit=True))
+                               for _ in range(SESSIONS + 1)]
             guard.cursor().execute("FLUSH TABLES WITH READ LOCK")
             for reader in readers:
                 reader.cursor().execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
             guard.cursor().execute("UNLOCK TABLES")
             return self.read_all(readers)
-        finally:
-            for connection in (guard, *readers):
-                connection.close()
 
     def read_all(self, readers: list) -> tuple:
-        """Reads each table with one of the sessions, in a random way."""
         time.sleep(self.rng.random() * READING_SECONDS_MAX)
         cursors = [reader.cursor() for reader in readers]
         allowed = {name: words.split() for name, words in

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 from binlog import replay
-from servers import begun, Client, check_table, cli, kill_beside, Session, wait_until
+from servers import begun, Client, check_table, cli, crash, kill_beside, run, Session, wait_until
 from test_backup import BINLOG, make_tables, rows, writers
 from test_backup_tool import MARIADB_BACKUP, backup, position_of
 
@@ -18,6 +18,8 @@ FILE = "file_key_management_filename"
 ROWS = 6000
 FRAGMENT = 12   # the number of a marker's digits that prove its presence
 COLUMNS = ("fixed", "variable", "indexed", "words", "large")
+CHECKPOINT = "SET GLOBAL cheetah_checkpoint_now = ON"
+TABLE_W = "CREATE TABLE d.w (a INT PRIMARY KEY, b VARCHAR(40), KEY (b)) ENGINE=CHEETAH"
 
 
 def with_keys(new_server, **options):
@@ -44,16 +46,14 @@ def marker(kind: str, number: int) -> str:
 
 @functools.lru_cache(1)
 def fragments(kinds: tuple) -> dict:
-    """Returns all fragments of markers, with their kinds."""
     return {marker(kind, number)[at:at + FRAGMENT]: kind for kind in kinds
             for number in range(1, ROWS + 1) for at in range(32 - FRAGMENT + 1)}
 
 
 def kinds_in(content: bytes, known: dict):
-    """Yields the kinds of markers that have a fragment in these bytes, ignoring the case of
-    letters."""
-    for run in re.findall(rb"[0-9a-f]{%d,}" % FRAGMENT, content.lower()):
-        text = run.decode()
+    """Yields the kinds of markers that have a fragment in these bytes, in any case of letters."""
+    for found in re.findall(rb"[0-9a-f]{%d,}" % FRAGMENT, content.lower()):
+        text = found.decode()
         yield from {known.get(text[at:at + FRAGMENT])
                     for at in range(len(text) - FRAGMENT + 1)} - {None}
 
@@ -69,12 +69,10 @@ def write_rows(server, options: str) -> None:
     server.sql(f"INSERT INTO d.t SELECT seq, {values}, {large} FROM seq_1_to_{ROWS // 2}", "d")
     server.sql(f"INSERT INTO d.t SELECT seq, {values}, {large} "
                f"FROM seq_{ROWS // 2 + 1}_to_{ROWS} ORDER BY MD5(seq)", "d")
-    server.sql("UPDATE d.t SET variable = MD5(CONCAT('changed', a)) WHERE a % 3 = 0")
-    server.sql("DELETE FROM d.t WHERE a % 10 = 1")
-    server.sql("ALTER TABLE d.t ADD KEY (variable), ADD KEY (fixed)")
-    server.sql("ANALYZE TABLE d.t")
-    server.sql("SET GLOBAL cheetah_checkpoint_now = ON")
-    server.sql("UPDATE d.t SET fixed = MD5(CONCAT('logged', a)) WHERE a % 7 = 0")
+    run(server, "UPDATE t SET variable = MD5(CONCAT('changed', a)) WHERE a % 3 = 0",
+        "DELETE FROM t WHERE a % 10 = 1", "ALTER TABLE t ADD KEY (variable), ADD KEY (fixed)",
+        "ANALYZE TABLE t", CHECKPOINT, "UPDATE t SET fixed = MD5(CONCAT('logged', a)) "
+        "WHERE a % 7 = 0")
 
 
 class Writer(Client):
@@ -83,14 +81,12 @@ class Writer(Client):
     rounds = 0
 
     def work(self, cursor) -> None:
-        """Inserts, changes and deletes rows."""
         self.rounds += 1
         cursor.execute("REPLACE INTO w SELECT seq, MD5(RAND()) FROM seq_1_to_200")
         cursor.execute(f"DELETE FROM w WHERE MOD(a, 7) = {self.rounds % 7}")
 
 
 def sums(server) -> list:
-    """Returns checksums of the rows."""
     return server.sql("SELECT COUNT(*), SUM(CRC32(fixed)), SUM(CRC32(variable)), "
                       "SUM(CRC32(indexed)), SUM(CRC32(words)), SUM(CRC32(large)) FROM d.t")
 
@@ -103,10 +99,9 @@ def test_no_row_stands_in_what_is_encrypted(table, log, new_server):
     server = begun(with_keys(new_server, loose_cheetah_encrypt_log="ON" if log else "OFF"))
     write_rows(server, "ENCRYPTED=YES ENCRYPTION_KEY_ID=2" if table else "ENCRYPTED=NO")
     rows = sums(server)
-    opened = server.connect("d", autocommit=False)
-    with opened.cursor() as cursor:
-        cursor.execute("UPDATE t SET words = MD5(CONCAT('opened', a)) WHERE a % 5 = 0")
-        server.sql("CREATE TABLE d.flushes (a INT) ENGINE=CHEETAH")
+    opened = Session(server, autocommit=False)
+    opened.run("UPDATE t SET words = MD5(CONCAT('opened', a)) WHERE a % 5 = 0")
+    server.sql("CREATE TABLE d.flushes (a INT) ENGINE=CHEETAH")
     known = fragments((*COLUMNS, "changed", "logged", "opened"))
     server.kill()
     look_in(files_of(server), known, table, log, "logged")
@@ -137,7 +132,7 @@ def test_a_snapshot_is_encrypted_too(new_server):
     server = begun(with_keys(new_server, loose_cheetah_encrypt_log="ON",
                              loose_cheetah_encrypt_tables="ON"))
     write_rows(server, "ENCRYPTION_KEY_ID=2")
-    server.sql("CREATE TABLE d.w (a INT PRIMARY KEY, b VARCHAR(40), KEY (b)) ENGINE=CHEETAH")
+    server.sql(TABLE_W)
     rows, writer, place = sums(server), Writer(server), server.folder / "snapshot"
     writer.start()
     wait_until(lambda: writer.rounds > 1, "nobody writes")
@@ -149,8 +144,7 @@ def test_a_snapshot_is_encrypted_too(new_server):
     starts_without_keys(server, "encryption key 1")
     server.start()
     assert sums(server) == rows
-    check_table(server, "d.t")
-    check_table(server, "d.w")
+    check_table(server, "t", "w")
 
 
 @pytest.mark.skipif(not MARIADB_BACKUP.exists(), reason="mariadb-backup is not there")
@@ -176,15 +170,13 @@ def test_backups_of_an_encrypted_server_are_encrypted_and_restored_with_its_keys
     for each in (restored, clone):
         each.start()
         assert sums(each) == of_t
-        for table in ("a", "t"):
-            check_table(each, table, "d")
+        check_table(each, "a", "t")
     replay(server, restored, [position_of(said)[0]], position_of(said)[1])
     assert rows(restored) == rows(server)
 
 
 def starts_without_engine(server, *words: str) -> None:
-    """Asserts that the server starts without the engine, and that the engine's line in the error
-    log has these words."""
+    """Asserts that the server starts without the engine, whose log line has these words."""
     server.log.unlink(missing_ok=True)
     server.options["cheetah"] = "ON"
     server.start()
@@ -229,8 +221,7 @@ def test_startup_without_keys_is_refused_and_changes_nothing(ends, new_server):
 def refusal(server, statement: str) -> tuple:
     """Returns the number of a statement's error and the texts of its warnings."""
     with Session(server) as session:
-        error = session.error(statement)
-        return error, " ".join(row[2] for row in session.run("SHOW WARNINGS"))
+        return session.error(statement), " ".join(row[2] for row in session.run("SHOW WARNINGS"))
 
 
 def test_without_a_key_plugin_nothing_gets_encrypted(server):
@@ -259,7 +250,6 @@ ROTATING = {SERVICE: "debug_key_management", "plugin_maturity": "experimental",
 
 
 def encryption_of(server, table: str) -> dict:
-    """Returns the table's row in the view."""
     names = ("scheme", "oldest", "current", "page", "pages", "key", "rotating", "requests")
     rows = server.sql("SELECT ENCRYPTION_SCHEME, MIN_KEY_VERSION, CURRENT_KEY_VERSION, "
                       "KEY_ROTATION_PAGE_NUMBER, KEY_ROTATION_MAX_PAGE_NUMBER, CURRENT_KEY_ID, "
@@ -271,7 +261,7 @@ def encryption_of(server, table: str) -> dict:
 
 def is_rotated(server, table: str, version: int) -> bool:
     """Makes a checkpoint and returns whether no older key version is needed."""
-    server.sql("SET GLOBAL cheetah_checkpoint_now = ON")
+    server.sql(CHECKPOINT)
     state = encryption_of(server, table)
     return (state["oldest"], state["current"], state["rotating"]) == (version, version, 0)
 
@@ -281,7 +271,7 @@ def test_kills_while_keys_rotate_lose_no_row(server):
     """A key gets new versions, and the server is killed while pages are re-encrypted and a writer
     runs. All rows remain, and finally only the last version is in use."""
     write_rows(server, "ENCRYPTED=YES")
-    server.sql("CREATE TABLE d.w (a INT PRIMARY KEY, b VARCHAR(40), KEY (b)) ENGINE=CHEETAH")
+    server.sql(TABLE_W)
     rows = sums(server)
     for version in (2, 3):
         writer = Writer(server)
@@ -307,8 +297,7 @@ def test_kills_while_keys_rotate_lose_no_row(server):
 
 @pytest.mark.options(ROTATING | {"loose_cheetah_io_capacity": 4000})
 def test_tables_are_encrypted_and_decrypted_as_the_variable_says(server):
-    """`cheetah_encrypt_tables` also applies to existing tables, except those with an explicit
-    ENCRYPTED option."""
+    """It also applies to existing tables, except those with an explicit ENCRYPTED option."""
     write_rows(server, "")
     rows = sums(server)
     server.sql("CREATE TABLE d.never (a INT PRIMARY KEY) ENGINE=CHEETAH ENCRYPTED=NO")
@@ -324,8 +313,7 @@ def test_tables_are_encrypted_and_decrypted_as_the_variable_says(server):
     assert sums(server) == rows
     server.sql("SET GLOBAL cheetah_encrypt_tables = OFF")
     wait_until(lambda: is_rotated(server, "t", 0), "the table is not decrypted")
-    server.kill()
-    server.start()
+    crash(server)
     assert encryption_of(server, "t")["scheme"] == 0
     assert sums(server) == rows
     check_table(server, "d.t")
@@ -347,17 +335,15 @@ def test_age_0_rotates_nothing(server):
 
 
 def test_the_tool_writes_nothing_in_plain_text(new_server):
-    """After a kill, cheetah-cli replays the log and rolls back open transactions, also in tables
-    that are encrypted by default."""
+    """After a kill, cheetah-cli replays the log and rolls back in encrypted tables, too."""
     server = begun(with_keys(new_server, loose_cheetah_encrypt_log="ON",
                              loose_cheetah_encrypt_tables="ON"))
     write_rows(server, "")
     rows, known = sums(server), fragments((*COLUMNS, "changed", "logged", "opened"))
-    opened = server.connect("d", autocommit=False)
-    with opened.cursor() as cursor:
-        cursor.execute("UPDATE t SET words = MD5(CONCAT('opened', a)), "
-                       "fixed = MD5(CONCAT('opened', a + 1)) WHERE a % 2 = 0")
-        server.sql("CREATE TABLE d.flushes (a INT) ENGINE=CHEETAH")
+    opened = Session(server, autocommit=False)
+    opened.run("UPDATE t SET words = MD5(CONCAT('opened', a)), "
+               "fixed = MD5(CONCAT('opened', a + 1)) WHERE a % 2 = 0")
+    server.sql("CREATE TABLE d.flushes (a INT) ENGINE=CHEETAH")
     server.kill()
     look_in(files_of(server), known, True, True)
     refused = cli("check", server.data / "#cheetah")

@@ -6,7 +6,7 @@ import time
 
 import pytest
 from cheetah_tools.say import Failure, note
-from servers import Client, kill_under
+from servers import Client, check_table, crash, kill_under, run, Session
 
 WRITERS = 6
 KEYS = 30
@@ -32,8 +32,6 @@ EXPECTED |= {1051, 1061, 1091, 1060, 1050, 1005, 1701, 1553, 1033, 1054, 1025}
 
 
 class Player(Client):
-    """Runs statements that `statements` generates."""
-
     database, refusals = "fk", EXPECTED
 
     def __init__(self, server, number: int, seed: int, statements, level: str):
@@ -50,7 +48,6 @@ class Player(Client):
 
 
 def rows(rng) -> list:
-    """Returns a change of rows, or a transaction with several changes."""
     key, other = rng.randint(1, KEYS), rng.randint(1, KEYS)
     parent = rng.choice(["p", "q"])
     one = lambda: rng.choice([  # noqa: E731
@@ -72,10 +69,7 @@ def rows(rng) -> list:
 def definitions(rng) -> list:
     """Returns a change of definitions that keeps all constraints."""
     return [rng.choice(["RENAME TABLE p TO q", "RENAME TABLE q TO p",
-                        "ALTER TABLE c FORCE, ALGORITHM = COPY",
-                        "ALTER TABLE d FORCE, ALGORITHM = COPY",
-                        "ALTER TABLE p FORCE, ALGORITHM = COPY",
-                        "ALTER TABLE q FORCE, ALGORITHM = COPY",
+                        *(f"ALTER TABLE {name} FORCE, ALGORITHM = COPY" for name in "cdpq"),
                         "ALTER TABLE c ADD KEY more (st)", "ALTER TABLE c DROP KEY more",
                         "ALTER TABLE d ADD COLUMN x INT, ALGORITHM = INSTANT",
                         "ALTER TABLE d DROP COLUMN x", "TRUNCATE p", "DROP TABLE q",
@@ -87,10 +81,8 @@ def definitions(rng) -> list:
 
 @pytest.mark.options(OPTIONS)
 def test_no_row_is_without_its_parent_after_kills(server, rng, rounds):
-    """After each kill every child has its parent, and the constraints are unchanged."""
     server.sql("CREATE DATABASE fk")
-    for text in TABLES:
-        server.sql(text, "fk")
+    run(server, *TABLES, database="fk")
     done = 0
     for _ in range(-(-rounds // 2)):
         levels = ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"]
@@ -106,14 +98,12 @@ def test_no_row_is_without_its_parent_after_kills(server, rng, rounds):
 
 
 def check(server) -> None:
-    """Checks that there are no orphans, that the tables are intact, and that the constraints are
-    unchanged."""
+    """Checks that there are no orphans, tables are intact, and constraints are unchanged."""
     names = {row[0] for row in server.sql("SHOW TABLES FROM fk")}
     parent = "p" if "p" in names else "q"
     for query in ORPHANS:
         assert server.value(query.format(p=parent), "fk") == 0, query
-    for name in (parent, "c", "d"):
-        assert server.sql(f"CHECK TABLE {name} EXTENDED", "fk")[-1][-1] == "OK"
+    check_table(server, parent, "c", "d", database="fk")
     listed = server.sql("SELECT id, for_name, ref_name, on_delete, on_update, ref_index FROM "
                         "information_schema.cheetah_foreign_keys ORDER BY id")
     assert list(listed) == [
@@ -126,8 +116,7 @@ STATUS = "SHOW ENGINE CHEETAH STATUS"
 
 
 def refused(server, statement: str, number: int) -> str:
-    """Asserts that the statement is refused, and returns the status's section on the latest foreign
-    key error."""
+    """Asserts a refusal. Returns the status's section on the latest foreign key error."""
     with pytest.raises(Failure, match=rf"\({number}, "):
         server.sql(statement, "fk")
     text = server.sql(STATUS)[0][2]
@@ -139,8 +128,7 @@ def refused(server, statement: str, number: int) -> str:
 
 
 def test_the_latest_foreign_key_error_is_in_the_status(server):
-    """The status names the constraint, the row and the reason, also for changes of definitions.
-    Long values and statements are truncated."""
+    """It has the constraint, row and reason, also for DDL. Long values are truncated."""
     server.sql("CREATE DATABASE fk")
     server.sql("CREATE TABLE p (id INT, t VARCHAR(300) CHARACTER SET utf8mb4, b BINARY(2), d DATE, "
                "PRIMARY KEY (id), KEY (t), KEY (b, d)) ENGINE=CHEETAH", "fk")
@@ -202,14 +190,11 @@ def test_check_table_tells_rows_without_a_parent(server):
              "(NULL, 'two', NULL, 0, NULL, 3)")
     server.sql(sound, "fk")
     assert not told_by_check(server, "c", "EXTENDED")
-    connection = server.connect("fk", autocommit=True)
-    with connection.cursor() as cursor:
-        cursor.execute("SET foreign_key_checks = 0")
-        cursor.execute("INSERT INTO c (pid, t, d, a, w, up) "
-                       "VALUES (5, 'four', '2026-01-01', 3, REPEAT('y', 20000), 99), "
-                       "(5, 'FOUR', '2026-01-03', 1, NULL, NULL), (-7, NULL, NULL, 9, NULL, 1)")
-        cursor.execute("INSERT INTO c (pid, t, a) "
-                       "SELECT NULL, CONCAT('k', seq), 0 FROM seq_100_to_150")
+    session = Session(server, "fk")
+    session.run("SET foreign_key_checks = 0", "INSERT INTO c (pid, t, d, a, w, up) "
+                "VALUES (5, 'four', '2026-01-01', 3, REPEAT('y', 20000), 99), "
+                "(5, 'FOUR', '2026-01-03', 1, NULL, NULL), (-7, NULL, NULL, 9, NULL, 1)",
+                "INSERT INTO c (pid, t, a) SELECT NULL, CONCAT('k', seq), 0 FROM seq_100_to_150")
     one, three, two, zero = told_by_check(server, "c")
     assert one.startswith("Rows without a parent: 3. ") and one.endswith(". Keys: (5), (-7)"), one
     assert "`fk`.`c`, CONSTRAINT `one` FOREIGN KEY (`pid`) REFERENCES `p` (`id`)" in one, one
@@ -220,29 +205,21 @@ def test_check_table_tells_rows_without_a_parent(server):
     assert zero.endswith(". Keys: (99)"), zero
     assert not told_by_check(server, "c", "QUICK") and not told_by_check(server, "p")
     # Uncommitted changes of other transactions are ignored, and CHECK TABLE does not wait for them.
-    with connection.cursor() as cursor:
-        cursor.execute("SET foreign_key_checks = 1")
-        cursor.execute("BEGIN")
-        cursor.execute("INSERT INTO p VALUES (5, 5, 'four', '2026-01-05'), (99, 0, 'z', NULL)")
-        cursor.execute("UPDATE p SET a = 33 WHERE id = 2")
-        assert told_by_check(server, "c") == [one, three, two, zero]
-        cursor.execute("COMMIT")
+    session.run("SET foreign_key_checks = 1", "BEGIN", "UPDATE p SET a = 33 WHERE id = 2",
+                "INSERT INTO p VALUES (5, 5, 'four', '2026-01-05'), (99, 0, 'z', NULL)")
+    assert told_by_check(server, "c") == [one, three, two, zero]
+    session.run("COMMIT")
     assert told_by_check(server, "c")[0].startswith("Rows without a parent: 1. ")
-    with connection.cursor() as cursor:
-        cursor.execute("SET foreign_key_checks = 0")
-        cursor.execute("ALTER TABLE p DROP KEY t")
-        cursor.execute("UPDATE c SET up = NULL")
+    session.run("SET foreign_key_checks = 0", "ALTER TABLE p DROP KEY t", "UPDATE c SET up = NULL")
     told = told_by_check(server, "c")
     assert len(told) == 3 and told[2].startswith("Rows were not checked for parents"), told
 
 
 def test_check_table_can_be_killed_while_it_looks_for_parents(server):
-    """CHECK TABLE reports that it was killed."""
     server.sql("CREATE DATABASE fk")
-    server.sql("CREATE TABLE p (id INT PRIMARY KEY) ENGINE=CHEETAH", "fk")
-    server.sql("CREATE TABLE c (pid INT, FOREIGN KEY (pid) REFERENCES p (id)) ENGINE=CHEETAH", "fk")
-    server.sql("INSERT INTO p SELECT seq FROM seq_1_to_200000", "fk")
-    server.sql("INSERT INTO c SELECT seq FROM seq_1_to_200000", "fk")
+    run(server, "CREATE TABLE p (id INT PRIMARY KEY) ENGINE=CHEETAH",
+        "CREATE TABLE c (pid INT, FOREIGN KEY (pid) REFERENCES p (id)) ENGINE=CHEETAH",
+        *(f"INSERT INTO {name} SELECT seq FROM seq_1_to_200000" for name in "pc"), database="fk")
     checker = Checker(server)
     checker.start()
     while checker.is_alive():
@@ -268,13 +245,11 @@ def test_children_come_back_when_a_rename_fails_at_its_triggers(server, how):
     """The last step of ALTER TABLE .. RENAME renames the triggers. If it fails, the server reverts
     the renames."""
     server.sql("CREATE DATABASE fk")
-    server.sql("CREATE TABLE p (id INT PRIMARY KEY, up INT, "
-               "CONSTRAINT own FOREIGN KEY (up) REFERENCES p (id)) ENGINE=CHEETAH", "fk")
-    server.sql("CREATE TABLE c (pid INT, CONSTRAINT one FOREIGN KEY (pid) REFERENCES p (id)) "
-               "ENGINE=CHEETAH", "fk")
-    server.sql("CREATE TRIGGER t BEFORE INSERT ON p FOR EACH ROW SET NEW.id = NEW.id", "fk")
-    server.sql("INSERT INTO p VALUES (1, NULL), (2, 1)", "fk")
-    server.sql("INSERT INTO c VALUES (1)", "fk")
+    run(server, "CREATE TABLE p (id INT PRIMARY KEY, up INT, "
+        "CONSTRAINT own FOREIGN KEY (up) REFERENCES p (id)) ENGINE=CHEETAH",
+        "CREATE TABLE c (pid INT, CONSTRAINT one FOREIGN KEY (pid) REFERENCES p (id)) "
+        "ENGINE=CHEETAH", "CREATE TRIGGER t BEFORE INSERT ON p FOR EACH ROW SET NEW.id = NEW.id",
+        "INSERT INTO p VALUES (1, NULL), (2, 1)", "INSERT INTO c VALUES (1)", database="fk")
     (server.data / "fk/q.TRG").mkdir()
     with pytest.raises(Failure):
         server.sql(f"ALTER TABLE p RENAME TO q, {how}", "fk")
@@ -288,5 +263,4 @@ def test_children_come_back_when_a_rename_fails_at_its_triggers(server, how):
                                   ("INSERT INTO c VALUES (7)", 1452)):
             with pytest.raises(Failure, match=rf"\({number}, "):
                 server.sql(statement, "fk")
-        server.kill()
-        server.start()
+        crash(server)

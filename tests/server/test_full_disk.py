@@ -25,8 +25,6 @@ MAKE = {"ext4": ["mkfs.ext4", "-q", "-m", "0"], "xfs": ["mkfs.xfs", "-q", "-f"],
 
 
 class FullDisk:
-    """A server whose data are on a small file system."""
-
     def __init__(self, server):
         self.server, self.place, self.rows = server, server.data, {}
 
@@ -45,7 +43,6 @@ class FullDisk:
         return ""
 
     def create(self, table: str) -> None:
-        """Creates a typical table with a number, a string and bytes."""
         self.server.sql(f"CREATE TABLE d.{table} (id INT PRIMARY KEY AUTO_INCREMENT, "
                         "s VARCHAR(200), b MEDIUMBLOB, KEY(s)) ENGINE=CHEETAH")
         self.rows[table] = 0
@@ -80,7 +77,6 @@ class FullDisk:
             self.rows[table] -= min(piece, self.rows[table])
 
     def wait_for(self, bytes_free: int, after: str) -> None:
-        """Waits until this number of bytes is free."""
         wait_until(lambda: self.free() >= bytes_free, f"{after}: {bytes_free >> 10} KiB free",
                    SECONDS_UNTIL_BACK)
 
@@ -91,19 +87,17 @@ class FullDisk:
 
 
 def is_full(error: str) -> bool:
-    """Returns whether the error means that the disk is full."""
     return "1114" in error or "1021" in error or "No space" in error
 
 
 def small_disk(place, kind: str, mib: int, image):
-    """Mounts a file system of this kind on a folder. `image`: the file that holds the file
-    system."""
+    """Mounts a file system of this kind, kept in the file `image`, on a folder."""
     if kind == "tmpfs":
         return tmpfs(place, mib)
     if not shutil.which(MAKE[kind][0]):
         pytest.skip(f"{MAKE[kind][0]} is not on this machine")
-    with open(image, "wb") as file:
-        file.truncate(mib * MIB)
+    image.touch()
+    os.truncate(image, mib * MIB)
     subprocess.run([*MAKE[kind], image], check=True, capture_output=True)
     return mounted(place, "-o", "loop", image)
 
@@ -157,8 +151,7 @@ def test_each_way_out_of_a_full_disk(disk):
     disk.create("again")
     assert disk.insert("again", ROWS)
     disk.check()
-    for table in disk.rows:
-        check_table(server, f"d.{table}")
+    check_table(server, *disk.rows)
     server.stop()
 
 

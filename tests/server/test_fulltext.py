@@ -2,11 +2,10 @@
 writes and DDL, and on a replica."""
 
 import pytest
-from servers import Client, check_table, kill_under
+from servers import Client, check_table, kill_under, run
 from test_replication import catch_up, replicated
 
-# Words of equal length, none of which occurs across the boundary of two others, so LIKE finds only
-# full words.
+# Words of equal length, none across the boundary of two others, so LIKE finds only full words.
 WORDS = [f"word{letter}{letter}" for letter in "abcdefghij"]
 KILLS_MAX = 4
 WRITERS = 3
@@ -28,7 +27,6 @@ def text(rng) -> str:
 
 
 def change(rng, name: str) -> str:
-    """Returns a statement that changes rows and their words."""
     key, other = rng.randint(1, 80), rng.randint(1, 80)
     return rng.choice([
         f"INSERT IGNORE INTO {name} VALUES ({key}, '{text(rng)}', '{text(rng)}', 0), "
@@ -46,8 +44,6 @@ def change(rng, name: str) -> str:
 
 
 class Writer(Client):
-    """Runs transactions that change rows. Some are rolled back."""
-
     autocommit, refusals = False, EXPECTED
 
     def work(self, cursor) -> None:
@@ -61,8 +57,6 @@ class Writer(Client):
 
 
 class Definer(Client):
-    """Runs statements that change definitions, one after another."""
-
     refusals = EXPECTED
 
     def work(self, cursor) -> None:
@@ -72,7 +66,7 @@ class Definer(Client):
 
 def check_words(server, name: str) -> None:
     """Checks that every index finds the same rows as LIKE on its columns."""
-    check_table(server, f"d.{name}")
+    check_table(server, name)
     indexes = server.sql("SELECT index_name, GROUP_CONCAT(column_name ORDER BY seq_in_index) FROM "
                          "information_schema.statistics WHERE table_schema = 'd' AND index_type = "
                          f"'FULLTEXT' AND table_name = '{name}' GROUP BY index_name")
@@ -87,10 +81,8 @@ def check_words(server, name: str) -> None:
 
 
 def test_words_fit_their_rows_after_kills(server, rng, rounds):
-    """The server is killed during writes, and during DDL that adds, drops, truncates, loads and
-    renames."""
-    for statement in TABLES:
-        server.sql(statement, "d")
+    """Kills meet writes, and DDL that adds, drops, truncates, loads and renames."""
+    run(server, *TABLES)
     for _ in range(min(rounds, KILLS_MAX)):
         writers = [Writer(server, rng.getrandbits(32)) for _ in range(WRITERS)]
         kill_under(server, [*writers, *(Definer(server, no) for no in range(len(DDL)))],
@@ -108,8 +100,7 @@ def test_a_replica_finds_the_same(new_server, rng, binlog_format):
     """The binary log does not contain the index's words, so the replica derives them from its rows.
     One connection runs all statements, because searches do not lock gaps."""
     primary, replica = replicated(new_server, "optimistic", binlog_format=binlog_format)
-    for statement in TABLES:
-        primary.sql(statement, "d")
+    run(primary, *TABLES)
     with primary.cursor("d", autocommit=True) as cursor:
         for no in range(600):
             cursor.execute(change(rng, rng.choice("tu")))

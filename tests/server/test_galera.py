@@ -13,7 +13,7 @@ import pytest
 from cheetah_tools import apt, setup
 from cheetah_tools.paths import VAR
 from cheetah_tools.say import Failure
-from servers import free_port, Session, wait_until
+from servers import free_port, run, Session, wait_until
 
 REFUSED = 4165
 
@@ -52,7 +52,6 @@ def node(new_server, provider):
 
 
 def replicated(node) -> int:
-    """Returns the number of write sets that the node sent."""
     return int(node.sql("SHOW STATUS LIKE 'wsrep_replicated'")[0][1])
 
 
@@ -108,23 +107,21 @@ def test_changes_of_definitions_are_made_on_every_node_with_its_rows(node):
 
 
 def test_what_is_not_to_be_replicated_is_let_through(node):
-    node.sql("CREATE TABLE c (id INT PRIMARY KEY) ENGINE=CHEETAH", "d")
-    node.sql("CREATE TABLE i (id INT PRIMARY KEY) ENGINE=InnoDB", "d")
+    run(node, "CREATE TABLE c (id INT PRIMARY KEY) ENGINE=CHEETAH",
+        "CREATE TABLE i (id INT PRIMARY KEY) ENGINE=InnoDB")
     in_session(node, "SET SESSION wsrep_on = OFF", "INSERT INTO c VALUES (1)")
     in_session(node, "CREATE TEMPORARY TABLE t (id INT PRIMARY KEY) ENGINE=CHEETAH",
                "INSERT INTO t VALUES (1), (2)", "UPDATE t SET id = id + 10", "DELETE FROM t")
     in_session(node, "LOCK TABLES c READ", "SELECT * FROM c", "UNLOCK TABLES")
     in_session(node, "SELECT * FROM c FOR UPDATE", "INSERT INTO i SELECT id FROM c")
-    node.sql("SET GLOBAL cheetah_wsrep_local_writes = ON")
-    node.sql("INSERT INTO c VALUES (2)", "d")
-    node.sql("SET GLOBAL cheetah_wsrep_local_writes = OFF")
+    run(node, "SET GLOBAL cheetah_wsrep_local_writes = ON", "INSERT INTO c VALUES (2)",
+        "SET GLOBAL cheetah_wsrep_local_writes = OFF")
     refused(node, "INSERT INTO c VALUES (3)")
     assert node.value("SELECT COUNT(*) FROM c", "d") == 2
 
 
 def test_a_server_without_a_provider_is_left_alone(server):
-    server.sql("CREATE TABLE d.c (id INT PRIMARY KEY) ENGINE=CHEETAH")
-    server.sql("INSERT INTO d.c VALUES (1)")
+    run(server, "CREATE TABLE c (id INT PRIMARY KEY) ENGINE=CHEETAH", "INSERT INTO c VALUES (1)")
     with contextlib.suppress(pymysql.MySQLError):
         in_session(server, "SET GLOBAL wsrep_on = ON")
     server.sql("INSERT INTO d.c VALUES (2)")

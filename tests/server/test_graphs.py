@@ -18,7 +18,7 @@ import pymysql
 from cheetah_tools import setup
 from cheetah_tools.paths import SERVER
 from cheetah_tools.say import note
-from servers import Client, kill_under, wait_until
+from servers import await_end, check_table, Client, kill_under, run, started, wait_until
 from test_replication import PRIMARY, catch_up, replicated
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "differential"))
@@ -45,8 +45,7 @@ class AnyGraph(Graph):
 
 
 class Player(Client):
-    """Changes rows, inside or outside of transactions. The first player also changes
-    definitions."""
+    """Changes rows, in transactions or not. The first player also changes definitions."""
 
     def __init__(self, server, number: int, graph: Graph, seed: int, until: int = 0):
         super().__init__(server, number, seed)
@@ -56,16 +55,13 @@ class Player(Client):
         self.definitions = [graph.rename, graph.rebuild, graph.redefine, graph.tie, graph.untie]
 
     def begin(self, cursor) -> None:
-        """Sets a random isolation level and binary log format."""
         level = self.rng.choice(["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"])
         cursor.execute(f"SET SESSION TRANSACTION ISOLATION LEVEL {level}")
         cursor.execute(f"SET binlog_format = {self.rng.choice(['ROW', 'MIXED'])}")
-        # A deadlock between row locks and the server's metadata locks, which DDL takes, is not
-        # detected.
+        # A deadlock of row locks and metadata locks, which DDL takes, is not detected.
         cursor.execute("SET cheetah_lock_wait_timeout = 4")
 
     def work(self, cursor) -> None:
-        """Runs one statement, or a transaction of several."""
         if self.number == 0 and self.rng.random() < 0.06:
             return self.play(cursor, self.rng.choice(self.definitions)())
         count = self.rng.choice([1, 1, 3])
@@ -94,7 +90,6 @@ class Player(Client):
 
 
 def graph_on(server, rng) -> Graph:
-    """Creates five tables, their constraints, and some rows."""
     graph = AnyGraph(rng, None)
     player = Player(server, 1, graph, 0)
     with server.cursor("d", autocommit=True) as cursor:
@@ -115,15 +110,13 @@ def shared(graph: Graph, rng) -> Graph:
 
 
 def players(server, graph: Graph, rng, until: int = 0) -> list:
-    """Returns connections that work concurrently."""
     graphs = [shared(graph, random.Random(rng.getrandbits(32))) for _ in range(WRITERS)]
     return [Player(server, number, own, rng.getrandbits(32), until)
             for number, own in enumerate(graphs)]
 
 
 def check_families(server) -> int:
-    """Checks that no child lacks its parent and that CHECK TABLE agrees. Returns the number of
-    constraints."""
+    """Checks that no child lacks its parent and CHECK agrees. Returns the constraints' number."""
     constraints = server.sql(CONSTRAINTS)
     for name, child, parent, own, others in constraints:
         pairs = list(zip(own.split(","), others.split(",")))
@@ -133,9 +126,7 @@ def check_families(server) -> int:
                              f"(SELECT 1 FROM {parent} p WHERE {same})", "d")
         assert not orphans, (f"{name}: {child} ({own}) has no parent in {parent} ({others}): "
                              f"{orphans}")
-    for name in tables_of(server):
-        verdict = server.sql(f"CHECK TABLE {name} EXTENDED", "d")
-        assert [row[2:] for row in verdict] == [("status", "OK")], verdict
+    check_table(server, *tables_of(server))
     return len(constraints)
 
 
@@ -149,8 +140,7 @@ def engines_of(server) -> set:
 
 
 def names_of(server, graph: Graph) -> None:
-    """Updates the tables' names after a kill, because a rename may have completed without an
-    answer."""
+    """Updates names after a kill, because a rename may have completed without an answer."""
     found = {name[1]: name for name in tables_of(server)}
     assert len(found) == len(graph.tables), found
     for node in graph.tables:
@@ -163,8 +153,7 @@ def test_kills_leave_no_orphans(server, rng, rounds):
     graph = graph_on(server, rng)
     for kill in range(rounds):
         if kill and kill % 5 == 0:
-            server.sql("DROP DATABASE d")
-            server.sql("CREATE DATABASE d")
+            run(server, "DROP DATABASE d", "CREATE DATABASE d", database="")
             graph = graph_on(server, rng)
         playing = players(server, graph, rng)
         kill_under(server, playing, rng.uniform(0.3, 1.5))
@@ -181,20 +170,15 @@ def test_a_replica_has_the_same_families(new_server, rng, rounds):
     primary, replica = replicated(new_server, "optimistic")
     for part in range(-(-rounds // ROUNDS)):
         if part:
-            primary.sql("DROP DATABASE d")
-            primary.sql("CREATE DATABASE d")
-        graph = graph_on(primary, rng)
-        playing = players(primary, graph, rng, STATEMENTS)
+            run(primary, "DROP DATABASE d", "CREATE DATABASE d", database="")
+        playing = players(primary, graph_on(primary, rng), rng, STATEMENTS)
         for player in playing:
             player.start()
         wait_until(lambda: sum(player.answers.total() for player in playing) > STATEMENTS
                    or not all(player.is_alive() for player in playing), "the players")
         replica.kill()
-        for player in playing:
-            player.join(120)
-            assert not player.is_alive() and not player.failure, player.failure
-        replica.start()
-        take_definition(replica)
+        await_end(playing)
+        take_definition(started(replica))
         replica.sql("START SLAVE")
         catch_up(primary, replica)
         assert not replica.sql("SHOW SLAVE STATUS")[0][19]
@@ -235,9 +219,8 @@ def take_definition(replica) -> None:
 def check_events(server) -> int:
     """Checks that row events belong to their statement's table, and that no statement deletes a row
     twice. Returns the number of rows."""
-    server.sql("FLUSH BINARY LOGS")
     rows, statement, seen, kind = 0, "", set(), ""
-    for name in [row[0] for row in server.sql("SHOW BINARY LOGS")][:-1]:
+    for name in binlog.closed_files(server):
         done = subprocess.run([SERVER / "usr/bin/mariadb-binlog", "--no-defaults", "-v",
                                "--base64-output=DECODE-ROWS", server.data / name],
                               env=setup.library_environment(), capture_output=True, check=True)

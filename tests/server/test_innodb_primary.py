@@ -9,7 +9,7 @@ import tpcc
 from cheetah_tools import dump
 from cheetah_tools.say import note
 from cluster import slave_status
-from servers import Session, wait_until, working
+from servers import run, Session, started, wait_until, working
 from test_replication import (ACCOUNT, CATCH_UP_SECONDS, PRIMARY, REPLICA, catch_up, follow,
                               listening, options)
 from test_tpcc import check_conditions
@@ -35,14 +35,9 @@ def adopted(new_server):
     primary = new_server(options(PRIMARY, **listening()), plugin=None)
     replica = new_server(options(REPLICA, slave_parallel_threads=4, read_only="ON",
                                  slave_parallel_mode="optimistic", skip_slave_start=None,
-                                 gtid_pos_auto_engines="CHEETAH",
-                                 default_storage_engine="CHEETAH"))
-    for server in (primary, replica):
-        server.start()
-    for text in ACCOUNT:
-        primary.sql(text)
-    tpcc.create(primary, "InnoDB")
-    follow(replica, primary)
+                                 gtid_pos_auto_engines="CHEETAH", default_storage_engine="CHEETAH"))
+    tpcc.create(started(primary, *ACCOUNT), "InnoDB")
+    follow(started(replica), primary)
     catch_up(primary, replica)
     replica.sql("STOP SLAVE")
     with Session(replica, tpcc.DATABASE) as session:
@@ -73,7 +68,6 @@ def test_a_replica_of_innodb_has_the_same_rows_while_both_work(adopted, rounds):
 
 @contextlib.contextmanager
 def terminals(server, form: str):
-    """Runs clients during the block."""
     clients = [Terminal(server, number, f"{form}/{number}") for number in range(CLIENTS)]
     for client in clients:
         client.form = form
@@ -83,8 +77,7 @@ def terminals(server, form: str):
 
 
 def compare(primary, replica, form: str) -> None:
-    """Compares a snapshot of the primary with the replica at the same position, while writers
-    continue."""
+    """Compares a snapshot of the primary with the replica at its position, while writers run."""
     replica.sql("STOP SLAVE")
     position, wanted = snapshot_sums(primary)
     replica.sql(f"START SLAVE UNTIL master_gtid_pos = '{position}'")
@@ -93,8 +86,7 @@ def compare(primary, replica, form: str) -> None:
     assert replica.value("SELECT @@gtid_slave_pos") == position, replica.log_tail()
     found = dump.checksums(replica, tpcc.DATABASE)
     assert found == wanted, f"{form}, at {position}: {found} and {wanted}"
-    replica.sql("STOP SLAVE")
-    replica.sql("START SLAVE")
+    run(replica, "STOP SLAVE", "START SLAVE", database="")
 
 
 def snapshot_sums(server) -> tuple:

@@ -8,8 +8,7 @@ import subprocess
 from cheetah_tools import build
 from cheetah_tools.paths import BUILD, HEADERS, PROJECT
 
-# The class named in the message -> the header, a pattern of the line to change, and the planted
-# text.
+# The class named in the message -> the header, a pattern of the line to change, the planted text.
 PLANTED = {
     "its class THD": ("sql_class.h", "  MDL_context mdl_context;", "ulonglong planted;"),
     "the functions of its class handler": ("handler.h", "  virtual ~handler",
@@ -17,8 +16,7 @@ PLANTED = {
     "the functions of its class Field": ("field.h", "  virtual ~Field",
                                          "virtual void planted() {}"),
     "its structure handlerton": ("handler.h", r"struct handlerton[^;{]*\{", "char planted[64];"),
-    "the size of its session variables": ("sql_class.h",
-                                          r"typedef struct system_variables\s*\{",
+    "the size of its session variables": ("sql_class.h", r"typedef struct system_variables\s*\{",
                                           "char planted[64];"),
 }
 

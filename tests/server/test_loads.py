@@ -5,7 +5,7 @@ import time
 import binlog
 import pytest
 from cheetah_tools.say import note
-from servers import Client, check_table, kill_beside, Sent, wait_until
+from servers import Client, check_table, kill_beside, run, Sent, started, wait_until
 
 LOADERS = 3
 ROWS = 6000
@@ -15,15 +15,14 @@ FILL = ("INSERT INTO {table} SELECT seq, {step}, CONCAT(MD5(seq + {step}), REPEA
 
 
 def fill_beside_alter(server) -> bool:
-    """Fills the empty partition while indexes are added. Returns whether this finished before the
-    indexes."""
+    """Fills the empty partition. Returns whether this finished before the indexes."""
     adding = Sent(server.connect("d"), "ALTER TABLE t ADD INDEX c (c), ADD INDEX bc (b, c), "
                                        "ALGORITHM=NOCOPY, LOCK=NONE")
     until = time.time() + 20
-    while adding.is_alive() and time.time() < until:
-        if server.value("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO "
-                        "LIKE 'ALTER TABLE t ADD%' AND PROGRESS > 0"):
-            break
+    while adding.is_alive() and time.time() < until and not server.value(
+            "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE "
+            "'ALTER TABLE t ADD%' AND PROGRESS > 0"):
+        pass
     server.sql("INSERT INTO t SELECT seq + 1000000, seq, CONCAT(MD5(seq), REPEAT('-', 150)) "
                "FROM seq_1_to_10000", "d")
     beside = adding.is_alive()
@@ -33,8 +32,7 @@ def fill_beside_alter(server) -> bool:
 
 @pytest.mark.options({"loose_cheetah_buffer_pool_size": "32M"})
 def test_a_partition_is_loaded_while_indexes_are_built(server):
-    """ALTER TABLE builds indexes for one partition after another. Meanwhile the empty partition is
-    filled."""
+    """ALTER builds indexes partition by partition, while the empty partition is filled."""
     server.sql("CREATE TABLE t (a INT PRIMARY KEY, b INT, c VARCHAR(200)) ENGINE=CHEETAH PARTITION "
                "BY RANGE (a) (PARTITION x VALUES LESS THAN (1000000), PARTITION y VALUES LESS THAN "
                "(2000000), PARTITION z VALUES LESS THAN MAXVALUE)", "d")
@@ -43,21 +41,19 @@ def test_a_partition_is_loaded_while_indexes_are_built(server):
     for _ in range(3):
         beside = fill_beside_alter(server)
         counts = {server.value(f"SELECT COUNT(*) FROM d.t FORCE INDEX ({index}) WHERE {column} IS "
-                               "NOT NULL") for index,
-                  column in (("PRIMARY", "a"), ("c", "c"), ("bc", "b"))}
+                               "NOT NULL")
+                  for index, column in (("PRIMARY", "a"), ("c", "c"), ("bc", "b"))}
         assert counts == {310000}, f"indexes have {counts} rows"
         check_table(server, "d.t")
         if beside:
             break
-        server.sql("ALTER TABLE t DROP INDEX c, DROP INDEX bc", "d")
-        server.sql("ALTER TABLE t TRUNCATE PARTITION y", "d")
+        run(server, "ALTER TABLE t DROP INDEX c, DROP INDEX bc",
+            "ALTER TABLE t TRUNCATE PARTITION y")
     else:
         note("the indexes were there before the rows, three times")
 
 
 class Loader(Client):
-    """Truncates and fills its table repeatedly."""
-
     def __init__(self, server, number: int, step: int):
         super().__init__(server, number)
         self.table, self.step = f"t{number}", step
@@ -65,7 +61,6 @@ class Loader(Client):
         self.filled, self.truncating = None, None
 
     def begin(self, cursor) -> None:
-        """Reads which load is in the table."""
         cursor.execute(f"SELECT MAX(b) FROM {self.table}")
         self.filled = cursor.fetchone()[0]
 
@@ -85,20 +80,18 @@ def truncate_as_the_server_did(server, replica, loader) -> None:
     before = loader.truncating
     if before is None or server.value(f"SELECT COUNT(*) FROM d.{loader.table}") != 0:
         return
-    if replica.sql(f"SELECT COUNT(*), MIN(b), MAX(b) FROM d.{loader.table}")[0] == (ROWS,
-                                                                                    before, before):
+    found = replica.sql(f"SELECT COUNT(*), MIN(b), MAX(b) FROM d.{loader.table}")
+    if found == [(ROWS, before, before)]:
         replica.sql(f"TRUNCATE d.{loader.table}")
 
 
 @pytest.mark.options(binlog.OPTIONS)
 def test_loads_and_the_binary_log_agree_after_kills(server, new_server, rng, rounds):
     """A load exists completely or not at all, in agreement with the binary log."""
-    replica = new_server()
-    replica.start()
+    replica = started(new_server())
     tables = [f"t{number}" for number in range(LOADERS)]
-    for table in tables:
-        server.sql(f"CREATE TABLE d.{table} (a INT PRIMARY KEY, b INT, c VARCHAR(200), KEY (b, c)) "
-                   "ENGINE=CHEETAH")
+    run(server, *(f"CREATE TABLE {table} (a INT PRIMARY KEY, b INT, c VARCHAR(200), KEY (b, c)) "
+                  "ENGINE=CHEETAH" for table in tables))
     replayed, step, loads = set(), 0, 0
     for _ in range(max(3, rounds // 4)):
         loaders = [Loader(server, number, step) for number in range(LOADERS)]
@@ -120,9 +113,7 @@ def test_loads_and_the_binary_log_agree_after_kills(server, new_server, rng, rou
                                 "WHERE b >= 0") == found[0], f"{loader.table}: an index differs"
             check_table(server, f"d.{loader.table}")
         step = max(loader.step for loader in loaders)
-        files = binlog.closed_files(server)
-        binlog.replay(server, replica, [name for name in files if name not in replayed])
-        replayed.update(files)
+        binlog.replay_new(server, replica, replayed)
         for loader in loaders:
             truncate_as_the_server_did(server, replica, loader)
         sums = [{table: each.sql(f"CHECKSUM TABLE d.{table}")[0][1] for table in tables}

@@ -17,7 +17,7 @@ from cheetah_migrate.tables import Place, Table, without_engine
 from cheetah_tools import setup
 from cheetah_tools.paths import PROJECT, SERVER
 from cheetah_tools.say import note
-from servers import begun, left_by_innodb, tmpfs, wait_until
+from servers import begun, left_by_innodb, run, tmpfs, wait_until
 
 PROGRAM = PROJECT / "tools/migrate/cheetah-migrate"
 SECONDS_MAX = 300
@@ -41,16 +41,18 @@ def start(server, *arguments):
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
-def migrate(server, *arguments, status: int = 0) -> str:
-    """Runs the program to its end, checks its exit status, and returns its output."""
-    program = start(server, *arguments)
+def said_by(program, *statuses: int) -> str:
+    """Waits for the program's end, checks its status (none given: any), and returns its output."""
     said = program.communicate(timeout=SECONDS_MAX)[0]
-    assert program.returncode == status, said
+    assert not statuses or program.returncode in statuses, said
     return said
 
 
+def migrate(server, *arguments, status: int = 0) -> str:
+    return said_by(start(server, *arguments), status)
+
+
 def make_graph(server, rows: int) -> None:
-    """Creates the tables and their rows."""
     for text in ["CREATE DATABASE shop", "CREATE DATABASE crm CHARACTER SET utf8mb4", *GRAPH,
                  *(text.format(n=rows) for text in ROWS)]:
         # Zero timestamps require sql_mode=''.
@@ -65,14 +67,12 @@ def shape(text: str) -> list:
 
 
 def content(server, table: str) -> str:
-    """Returns a digest of all rows. (CHECKSUM TABLE is unsuitable because it includes undefined
-    bits of virtual columns.)"""
+    """Returns a digest of all rows. (CHECKSUM TABLE includes undefined bits of virtual columns.)"""
     rows = sorted(map(repr, server.sql(f"SELECT * FROM {table}")))
     return hashlib.sha256(repr(rows).encode()).hexdigest()
 
 
 def picture(server) -> dict:
-    """Returns the definitions and digests of all existing tables."""
     there = {str(Place(*row)) for row in server.sql(
         "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES")}
     return {table: (server.sql(f"SHOW CREATE TABLE {table}")[0][1], content(server, table))
@@ -80,19 +80,16 @@ def picture(server) -> dict:
 
 
 def engines(server) -> set:
-    """Returns the engines of the tables."""
     return {row[0].upper() for row in server.sql(
         "SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA IN ('shop', 'crm') AND "
         "ENGINE IS NOT NULL")}
 
 
 def engine_of(server, table: str) -> str:
-    """Returns the engine of one table."""
     return re.search(r"^\) ENGINE=(\w+)", server.sql(f"SHOW CREATE TABLE {table}")[0][1], re.M)[1]
 
 
 def constraints(server) -> set:
-    """Returns the existing foreign keys."""
     return {tuple(row) for row in server.sql(
         "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME FROM "
         "information_schema.REFERENTIAL_CONSTRAINTS")}
@@ -148,9 +145,8 @@ def test_a_sequence_alone(server):
 def test_a_file_that_innodb_has_left_is_named(server):
     """A file that InnoDB left in a crash prevents a table's conversion back. The program names the
     file, and succeeds after it is removed."""
-    for text in ("CREATE TABLE `a b` (id INT PRIMARY KEY) ENGINE=CHEETAH",
-                 "INSERT INTO `a b` SELECT seq FROM seq_1_to_100"):
-        server.sql(text, "d")
+    run(server, "CREATE TABLE `a b` (id INT PRIMARY KEY) ENGINE=CHEETAH",
+        "INSERT INTO `a b` SELECT seq FROM seq_1_to_100")
     left = server.data / "d/a@0020b.ibd"
     left.write_bytes(b"left")
     said = migrate(server, "run", "--to", "innodb", "d", status=1)
@@ -224,26 +220,24 @@ def kill_on_its_way(server, rng, arguments: list, wanted: set) -> bool:
     is_early = program.poll() is None
     if kind == "server":
         server.kill()
-        said = program.communicate(timeout=SECONDS_MAX)[0]
-        assert program.returncode in (0, 1), said
+        said = said_by(program, 0, 1)
         server.start()
     else:
         program.send_signal(signal.SIGKILL if kind == "program" else signal.SIGINT)
-        said = program.communicate(timeout=SECONDS_MAX)[0]
+        said = said_by(program)
         # Python may have been interrupted before our program started.
         statuses = (0, 130, -signal.SIGKILL, -signal.SIGINT)
         assert (make_way(server, said) or program.returncode in statuses
                 or "KeyboardInterrupt" in said), said
-    # Read first: a constraint dropped after this query is in the journal.
-    there = constraints(server)
-    assert wanted <= there | in_journal(server), f"{kind} {arguments}: {said}"
+    # Constraints are read first: one that is dropped after this query is in the journal.
+    assert wanted <= constraints(server) | in_journal(server), f"{kind} {arguments}: {said}"
     return is_early
 
 
 def end(server, *arguments) -> str:
     """Runs the program until it succeeds, following its advice. Returns its output."""
     program = start(server, *arguments)
-    said = program.communicate(timeout=SECONDS_MAX)[0]
+    said = said_by(program)
     if program.returncode and make_way(server, said):
         return said + end(server, *arguments)
     assert program.returncode == 0, said
@@ -268,18 +262,16 @@ def press_ctrl_c_when(server, running: str) -> str:
     program = start(server, "run", "shop", "crm")
     wait_until(lambda: program.poll() is not None or server.value(running), running)
     program.send_signal(signal.SIGINT)
-    said = program.communicate(timeout=SECONDS_MAX)[0]
+    said = said_by(program, 0, 130)
     if program.returncode == 0:
         migrate(server, "run", "--to", "innodb", "shop", "crm")
         return ""
-    assert program.returncode == 130, said
     return said
 
 
-def kill_when(server, condition, *arguments) -> None:
-    """Runs the program until the condition is true, kills it, and waits until the server has ended
-    its last statement."""
-    program = start(server, *arguments)
+def kill_when(server, condition) -> None:
+    """Kills a conversion on the condition, and waits until the server ended its last statement."""
+    program = start(server, "run", "--all")
     wait_until(lambda: program.poll() is not None or condition(), "there is something to kill")
     program.kill()
     assert program.wait() == -signal.SIGKILL, program.communicate()
@@ -287,14 +279,13 @@ def kill_when(server, condition, *arguments) -> None:
     wait_until(lambda: server.value("SELECT IS_FREE_LOCK('cheetah_migrate')"), "it has ended")
 
 
-def no_constraints_of_items(server) -> bool:
-    """Returns whether the constraints of the table `items` are dropped."""
-    return ("shop", "items", "of_product") not in constraints(server)
+def kill_without_constraints(server) -> None:
+    """Kills a conversion once the constraints of the table `items` are dropped."""
+    kill_when(server, lambda: ("shop", "items", "of_product") not in constraints(server))
 
 
 def test_rows_without_parents_are_said_and_nothing_is_changed(server):
-    """Orphans may exist before the conversion, because rows inserted with foreign_key_checks=0 are
-    not checked."""
+    """Orphans may exist already, as foreign_key_checks=0 lets them in."""
     make_graph(server, 200)
     wanted = constraints(server)
     server.sql("SET STATEMENT foreign_key_checks=0 FOR INSERT INTO shop.orders (customer, number) "
@@ -313,7 +304,7 @@ def test_rows_that_lost_their_parent_meanwhile_are_said(server):
     """After a kill, no lock prevents writes to tables whose constraints are in the journal."""
     make_graph(server, 2000)
     wanted = constraints(server)
-    kill_when(server, lambda: no_constraints_of_items(server), "run", "--all")
+    kill_without_constraints(server)
     said = migrate(server, "status")
     assert "not there now: ALTER TABLE" in said and "under way" in said, said
     server.sql("DELETE FROM crm.products WHERE code = 'p7'")
@@ -330,8 +321,7 @@ def test_a_group_goes_back_to_the_start(server):
     """`undo` reverts a conversion that was killed in the middle."""
     make_graph(server, 2000)
     before, wanted = picture(server), constraints(server)
-    kill_when(server, lambda: any(engine_of(server, table) == "CHEETAH" for table in CONNECTED),
-              "run", "--all")
+    kill_when(server, lambda: any(engine_of(server, table) == "CHEETAH" for table in CONNECTED))
     said = migrate(server, "undo")
     assert constraints(server) == wanted and not in_journal(server), said
     assert {engine_of(server, table) for table in CONNECTED} == {"InnoDB"}
@@ -343,8 +333,7 @@ def test_a_group_goes_back_to_the_start(server):
 
 
 def test_nobody_writes_a_row_without_its_parent_meanwhile(server):
-    """The tables are locked, so an invalid row is refused before, during and after the
-    conversion."""
+    """The locked tables refuse an invalid row before, during and after the conversion."""
     make_graph(server, 2000)
     program = start(server, "run", "--all")
     tries = 0
@@ -359,24 +348,22 @@ def test_nobody_writes_a_row_without_its_parent_meanwhile(server):
 
 
 def test_what_cannot_go_stays_with_what_it_is_connected_to(server):
-    """Tables that cannot be converted stay, together with the tables connected to them. The other
-    tables are converted."""
-    for text in ["CREATE DATABASE s", "CREATE DATABASE other",
-                 "CREATE TABLE s.places (id INT PRIMARY KEY, at POINT NOT NULL, SPATIAL KEY (at)) "
-                 "ENGINE=InnoDB",
-                 "CREATE TABLE s.visits (id INT PRIMARY KEY, place INT, CONSTRAINT v FOREIGN KEY "
-                 "(place) REFERENCES places (id)) ENGINE=InnoDB",
-                 "CREATE TABLE s.photos (visit INT, CONSTRAINT p FOREIGN KEY (visit) REFERENCES "
-                 "visits (id)) ENGINE=InnoDB",
-                 "CREATE TABLE other.far (id INT PRIMARY KEY) ENGINE=InnoDB",
-                 "CREATE TABLE s.near (far INT, CONSTRAINT f FOREIGN KEY (far) REFERENCES "
-                 "other.far (id)) ENGINE=InnoDB",
-                 "SET STATEMENT foreign_key_checks=0 FOR CREATE TABLE s.waits (id INT, "
-                 "CONSTRAINT w FOREIGN KEY (id) REFERENCES missing (id)) ENGINE=InnoDB",
-                 "CREATE TABLE s.goes (id INT PRIMARY KEY) ENGINE=InnoDB",
-                 "CREATE TABLE s.history (id INT) ENGINE=InnoDB WITH SYSTEM VERSIONING",
-                 "CREATE TABLE s.aria (id INT PRIMARY KEY) ENGINE=Aria"]:
-        server.sql(text)
+    """Tables that cannot be converted keep the tables connected to them. All others go."""
+    run(server, "CREATE DATABASE s", "CREATE DATABASE other",
+        "CREATE TABLE s.places (id INT PRIMARY KEY, at POINT NOT NULL, SPATIAL KEY (at)) "
+        "ENGINE=InnoDB",
+        "CREATE TABLE s.visits (id INT PRIMARY KEY, place INT, CONSTRAINT v FOREIGN KEY "
+        "(place) REFERENCES places (id)) ENGINE=InnoDB",
+        "CREATE TABLE s.photos (visit INT, CONSTRAINT p FOREIGN KEY (visit) REFERENCES "
+        "visits (id)) ENGINE=InnoDB",
+        "CREATE TABLE other.far (id INT PRIMARY KEY) ENGINE=InnoDB",
+        "CREATE TABLE s.near (far INT, CONSTRAINT f FOREIGN KEY (far) REFERENCES "
+        "other.far (id)) ENGINE=InnoDB",
+        "SET STATEMENT foreign_key_checks=0 FOR CREATE TABLE s.waits (id INT, "
+        "CONSTRAINT w FOREIGN KEY (id) REFERENCES missing (id)) ENGINE=InnoDB",
+        "CREATE TABLE s.goes (id INT PRIMARY KEY) ENGINE=InnoDB",
+        "CREATE TABLE s.history (id INT) ENGINE=InnoDB WITH SYSTEM VERSIONING",
+        "CREATE TABLE s.aria (id INT PRIMARY KEY) ENGINE=Aria", database="")
     for command in ("plan", "run"):
         said = migrate(server, command, "s")
         assert re.search(r"stays: s.places: .*SPATIAL", said), said
@@ -389,8 +376,7 @@ def test_what_cannot_go_stays_with_what_it_is_connected_to(server):
     found = dict(server.sql("SELECT TABLE_NAME, ENGINE FROM information_schema.TABLES WHERE "
                             "TABLE_SCHEMA = 's'"))
     assert found.pop("goes") == "CHEETAH" and found.pop("aria") == "Aria"
-    assert set(found.values()) == {"InnoDB"}
-    assert len(constraints(server)) == 4
+    assert set(found.values()) == {"InnoDB"} and len(constraints(server)) == 4
     migrate(server, "run", "s", "other.far")
     assert engine_of(server, "other.far") == "CHEETAH"
 
@@ -445,10 +431,8 @@ def test_the_room_on_the_disk_is_looked_at(new_server, tmp_path):
 def test_two_runs_take_turns(server):
     """The second run waits, and then finds nothing to convert."""
     make_graph(server, 500)
-    programs = [start(server, "run", "--all", "--no-lock") for _ in range(2)]
-    for program in programs:
-        said = program.communicate(timeout=SECONDS_MAX)[0]
-        assert program.returncode == 0, said
+    for program in [start(server, "run", "--all", "--no-lock") for _ in range(2)]:
+        said_by(program, 0)
     assert engines(server) == {"CHEETAH"}
 
 
@@ -456,7 +440,7 @@ def test_a_table_that_is_dropped_meanwhile_is_forgotten_by_name(server):
     """A dropped table is removed from the journal only by an explicit `forget`."""
     make_graph(server, 2000)
     wanted = constraints(server)
-    kill_when(server, lambda: no_constraints_of_items(server), "run", "--all")
+    kill_without_constraints(server)
     server.sql("SET STATEMENT foreign_key_checks=0 FOR DROP TABLE crm.`odd``n a.me`")
     said = migrate(server, "resume", status=1)
     assert "is gone" in said and "cheetah-migrate forget" in said, said
@@ -471,11 +455,9 @@ def test_a_table_that_is_dropped_meanwhile_is_forgotten_by_name(server):
 
 @pytest.mark.options({"log_bin": "bin", "server_id": 1})
 def test_a_replica_is_left_alone_if_asked(server):
-    """With --local, nothing is written to the binary log. Otherwise the log has the statements, but
-    not those of the journal."""
-    server.sql("CREATE TABLE d.p (id INT PRIMARY KEY) ENGINE=InnoDB")
-    server.sql("CREATE TABLE d.c (id INT, CONSTRAINT k FOREIGN KEY (id) REFERENCES p (id)) "
-               "ENGINE=InnoDB")
+    """With --local, the binary log has nothing, otherwise all except the journal."""
+    run(server, "CREATE TABLE p (id INT PRIMARY KEY) ENGINE=InnoDB",
+        "CREATE TABLE c (id INT, CONSTRAINT k FOREIGN KEY (id) REFERENCES p (id)) ENGINE=InnoDB")
     position = server.sql("SHOW MASTER STATUS")[0][1]
     migrate(server, "run", "--all", "--local")
     assert server.sql("SHOW MASTER STATUS")[0][1] == position

@@ -6,7 +6,7 @@ import re
 import time
 
 from cheetah_tools.paths import PROJECT
-from servers import Client, expect_nothing_without_process, wait_until, working
+from servers import Client, expect_nothing_without_process, run, Session, wait_until, working
 from stalls import StalledDisk, busy
 
 # A few statements fill this log and this memory limit. The engine does not sleep for waits shorter
@@ -31,10 +31,9 @@ def stall(server, reason: str) -> dict:
 
 
 def table(server, name: str) -> None:
-    """Creates a table with one row."""
-    server.sql("CREATE DATABASE IF NOT EXISTS d")
-    server.sql(f"CREATE TABLE d.{name} (a INT PRIMARY KEY AUTO_INCREMENT, b BLOB) ENGINE=CHEETAH")
-    server.sql(f"INSERT INTO d.{name} VALUES (1, '')")
+    run(server, "CREATE DATABASE IF NOT EXISTS d", f"CREATE TABLE d.{name} (a INT PRIMARY KEY "
+        "AUTO_INCREMENT, b BLOB) ENGINE=CHEETAH", f"INSERT INTO d.{name} VALUES (1, '')",
+        database="")
 
 
 class Writer(Client):
@@ -46,8 +45,7 @@ class Writer(Client):
 
 
 def test_stalls_for_log_space_and_memory_are_in_the_error_log(pair):
-    """Each stall is logged at most once a second, with the connection. With warnings disabled, no
-    stalls are logged."""
+    """Each is logged at most once a second with its connection, and not without warnings."""
     table(pair, "w")
     started, since = time.monotonic(), len(pair.log.read_text(errors="replace"))
     try:
@@ -103,30 +101,25 @@ def test_a_stalled_disk_a_slow_checkpoint_a_full_log_and_a_pile_up_are_named(new
         is_named(server, "checkpoint", r"waiting [0-9.]+ s for a step of a checkpoint to end")
         is_named(server, "log space", rf"connection {writer} .* for room in the log")
         disk.go_on()
-    owner = server.connect("d", autocommit=False)
-    with owner.cursor() as cursor:
-        cursor.execute("UPDATE w SET b = 'y' WHERE a = 1")
+    with Session(server, autocommit=False) as owner:
+        owner.run("UPDATE w SET b = 'y' WHERE a = 1")
         with busy(server, 12, "UPDATE w SET b = 'z' WHERE a = 1"):
             is_named(server, "row lock", r"stall: 1[0-2] threads have been waiting for row locks, "
                                          r"connection \d+ for ")
-            owner.rollback()
-    owner.close()
+            owner.run("ROLLBACK")
 
 
 def lines(server, since: int = 0) -> list:
-    """Returns the stall lines of the error log from a position on: connection, seconds and
-    reason."""
+    """Returns the log's stall lines from a position on: connection, seconds and reason."""
     found = LINE.findall(server.log.read_text(errors="replace")[since:])
     return [(one[0] or one[4], float(one[1] or one[5]), one[2] or one[3]) for one in found]
 
 
 def test_latencies_are_in_the_view_and_in_the_status(pair):
-    """The view and the status have the same numbers for every operation that the engine
-    executed."""
+    """Both have the same numbers for every operation that the engine executed."""
     table(pair, "l")
     pair.restart()
-    pair.sql("UPDATE d.l SET b = 'x'")
-    pair.sql("SET GLOBAL cheetah_checkpoint_now = ON")
+    run(pair, "UPDATE l SET b = 'x'", "SET GLOBAL cheetah_checkpoint_now = ON")
     counts = {}
     for operation, from_us, below_us, count in pair.sql(
             "SELECT * FROM information_schema.cheetah_latency"):
@@ -144,21 +137,18 @@ def test_latencies_are_in_the_view_and_in_the_status(pair):
 
 
 def test_views_need_the_privilege_process(pair):
-    """These views require the privilege, like those of the pool. With the privilege, the view has a
-    row for each reason."""
+    """They require it like the pool's views. With it, the view has a row for each reason."""
     rows = pair.sql("SELECT reason FROM information_schema.cheetah_stalls")
     assert [reason for reason, in rows] == REASONS
     expect_nothing_without_process(pair, "stalls", "latency")
 
 
 def metrics(text: str) -> set:
-    """Returns the names of Cheetah's metrics in a text."""
     return set(re.findall(r"\bmysql_global_(?:status|variables)_cheetah_\w+", text))
 
 
 def test_every_name_of_the_dashboard_and_the_alerts_is_one_of_the_engine(pair):
-    """mysqld_exporter derives metric names from status variables and settings. All names used must
-    exist."""
+    """mysqld_exporter derives names from status variables and settings. All used must exist."""
     known = {f"mysql_global_{kind}_{name.lower()}"
              for kind, show in (("status", "STATUS"), ("variables", "VARIABLES"))
              for name, _ in pair.sql(f"SHOW GLOBAL {show} LIKE 'cheetah%'")}

@@ -1,24 +1,20 @@
-"""The pool's limit is the engine's limit: measures memory with a table much larger than the
-pool."""
+"""The pool's limit is the engine's: measures memory with a table much larger than the pool."""
 
 from peak import POOL_BYTES, TOLERANCE, Peak, idle_bytes, warm_up
 
 OPTIONS = {"loose_cheetah_buffer_pool_size": POOL_BYTES, "loose_cheetah_log_file_size": "64M",
-           "loose_cheetah_log_size_max": "1G",
-           "performance_schema": "OFF", "loose_cheetah_flush_log_at_trx_commit": 2}
+           "loose_cheetah_log_size_max": "1G", "performance_schema": "OFF",
+           "loose_cheetah_flush_log_at_trx_commit": 2}
 
 
 def test_memory_stays_within_the_limit(server, new_server, large):
-    """Loads, scans, updates and deletes. The base is the memory of an idle server without the
-    engine."""
+    """Loads, scans, updates and deletes. The base is an idle server without the engine."""
     megabytes = 5000 if large else 200   # three times the pool
     base = idle_bytes(new_server, OPTIONS)
     warm_up(server)
     server.sql("CREATE TABLE d.t (a INT AUTO_INCREMENT PRIMARY KEY, b VARCHAR(300), c INT, l "
                "LONGBLOB, KEY (b), KEY (c)) ENGINE=CHEETAH")
-    phases = []
-    peak = Peak(server)
-    peak.start()
+    phases, peak = [], Peak(server)
     rows_per_batch = 20000   # each row has about 500 bytes
     batches = megabytes // 10
     for _ in range(batches):
@@ -43,6 +39,6 @@ def test_memory_stays_within_the_limit(server, new_server, large):
     peak.stop()
     used = max(bytes_ for _, bytes_ in phases) - base
     text = ", ".join(f"{label} {(bytes_ - base) / 2**20:.1f}" for label, bytes_ in phases)
-    assert used <= POOL_BYTES * TOLERANCE, \
-        (f"the engine took {used / 2**20:.1f} MiB of anonymous memory at its peak; the limit is "
-         f"{POOL_BYTES / 2**20:.0f} MiB (MiB when {text}; the server alone {base / 2**20:.1f})")
+    assert used <= POOL_BYTES * TOLERANCE, (
+        f"the engine took {used / 2**20:.1f} MiB of anonymous memory at its peak; the limit is "
+        f"{POOL_BYTES / 2**20:.0f} MiB (MiB when {text}; the server alone {base / 2**20:.1f})")

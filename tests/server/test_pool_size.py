@@ -1,11 +1,10 @@
-"""SET GLOBAL cheetah_buffer_pool_size under load: the memory follows the setting, and rows are
-unchanged."""
+"""SET GLOBAL cheetah_buffer_pool_size under load: memory follows it, and rows are unchanged."""
 
 import os
 
 import pytest
 from peak import TOLERANCE, idle_bytes, warm_up
-from servers import Client, check_table, wait_until, working
+from servers import begun, Client, check_table, run, wait_until, working
 
 OPTIONS = {"loose_cheetah_buffer_pool_size": "32M", "loose_cheetah_log_file_size": "16M",
            "loose_cheetah_log_size_max": "128M", "performance_schema": "OFF",
@@ -16,7 +15,6 @@ SHRINK_SECONDS = 30
 
 
 def resize(server, size: int):
-    """Sets the size and waits until the memory has followed."""
     server.sql(f"SET GLOBAL cheetah_buffer_pool_size = {size}")
     assert server.value("SELECT @@cheetah_buffer_pool_size") == size
     assert server.status("Cheetah_memory_bytes_limit") == size
@@ -37,14 +35,12 @@ class Worker(Client):
 
 
 def test_memory_follows_the_size_under_load(server, new_server):
-    """After growing, more pages are cached. After shrinking, memory is returned to the system. All
-    rows are unchanged."""
+    """Growth caches more pages, shrinking returns memory to the system. All rows stay."""
     base = idle_bytes(new_server, OPTIONS)
     warm_up(server)
-    server.sql("CREATE TABLE d.t (a INT PRIMARY KEY, b VARCHAR(200), c INT, KEY (b)) "
-               "ENGINE=CHEETAH")
-    server.sql("INSERT INTO t SELECT seq, CONCAT(SHA2(seq, 256), SHA2(-seq, 256)), 0 "
-               f"FROM seq_1_to_{ROWS}", "d")
+    run(server, "CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(200), c INT, KEY (b)) ENGINE=CHEETAH",
+        "INSERT INTO t SELECT seq, CONCAT(SHA2(seq, 256), SHA2(-seq, 256)), 0 FROM "
+        f"seq_1_to_{ROWS}")
     text = server.sql("SELECT COUNT(*), SUM(CRC32(b)) FROM d.t")
     with working([Worker(server, number) for number in range(4)]) as workers:
         for size in (LARGE, SMALL, LARGE, SMALL):
@@ -58,26 +54,21 @@ def test_memory_follows_the_size_under_load(server, new_server):
     assert all(worker.done for worker in workers)
     resize(server, SMALL)
     assert server.sql("SELECT COUNT(*), SUM(CRC32(b)) FROM d.t") == text
-    check_table(server, "d.t")
+    check_table(server, "t")
     used = server.anonymous_bytes() - base
     assert used < LARGE // 2, f"the server keeps {used / 2**20:.1f} MiB"
 
 
 @pytest.mark.parametrize("buffering", ["OFF", "ON"])
 def test_data_files_are_read_past_the_page_cache_or_through_it(new_server, buffering):
-    """`cheetah_data_file_buffering` determines whether pages evicted from memory are read from the
-    device again."""
-    server = new_server({**OPTIONS, "loose_cheetah_buffer_pool_size": "8M",
-                         "loose_cheetah_data_file_buffering": buffering})
-    server.start()
+    """The setting determines whether evicted pages are read from the device again."""
+    server = begun(new_server({**OPTIONS, "loose_cheetah_buffer_pool_size": "8M",
+                               "loose_cheetah_data_file_buffering": buffering}))
     if buffering == "OFF" and not reads_past_the_cache(server.folder):
         pytest.skip(f"no reads past the page cache in {server.folder}")
-    server.sql("CREATE DATABASE d")
-    server.sql("CREATE TABLE d.t (a INT PRIMARY KEY, b VARBINARY(300)) ENGINE=CHEETAH")
-    server.sql("INSERT INTO t SELECT seq, CONCAT(SHA2(seq, 512), SHA2(-seq, 512)) "
-               "FROM seq_1_to_200000", "d")
-    server.stop()
-    server.start()
+    run(server, "CREATE TABLE t (a INT PRIMARY KEY, b VARBINARY(300)) ENGINE=CHEETAH",
+        "INSERT INTO t SELECT seq, CONCAT(SHA2(seq, 512), SHA2(-seq, 512)) FROM seq_1_to_200000")
+    server.restart()
     assert server.value("SELECT @@cheetah_data_file_buffering") == (buffering == "ON")
     scans = []
     for _ in range(3):

@@ -15,8 +15,7 @@ WRONG_MAX = 0.1  # as a fraction of the rows; an error of one row is ignored
 
 
 def indexes(server, database: str) -> list:
-    """Returns (table, index, first column, rows) of indexes whose first column is a number or a
-    time."""
+    """Returns (table, index, first column, rows) of indexes that begin with a number or time."""
     return server.sql(f"""SELECT s.table_name, s.index_name, s.column_name, t.table_rows
         FROM information_schema.statistics s
         JOIN information_schema.columns c USING (table_schema, table_name, column_name)
@@ -28,8 +27,7 @@ def indexes(server, database: str) -> list:
 
 
 def wrong(server, database: str, table: str, index: str, column: str, low, high):
-    """Returns the relative error of EXPLAIN's row count for a range, or None if the plan does not
-    read the range."""
+    """Returns the relative error of EXPLAIN's row count, or None if the plan reads no range."""
     where = f"FROM `{table}` FORCE INDEX (`{index}`) WHERE `{column}` BETWEEN '{low}' AND '{high}'"
     block = json.loads(server.value(f"EXPLAIN FORMAT=JSON SELECT `{column}` {where}",
                                     database))["query_block"]
@@ -51,10 +49,9 @@ def test_ranges_are_estimated_within_a_tenth(server, rng, large):
                   CHEETAH.clause())
         found = []
         for table, index, column, _ in indexes(server, name):
-            values = [row[0]
-                      for row in server.sql(f"SELECT `{column}` FROM `{table}` FORCE "
-                                            f"INDEX (`{index}`) WHERE `{column}` IS NOT NULL ORDER "
-                                            "BY 1", name)]
+            values = [value for value, in server.sql(
+                f"SELECT `{column}` FROM `{table}` FORCE INDEX (`{index}`) "
+                f"WHERE `{column}` IS NOT NULL ORDER BY 1", name)]
             # Few of enwiki's indexes start with a number.
             for number in range((2 * WIDTHS if large else WIDTHS) if len(values) > 100 else 0):
                 first = rng.randrange(len(values))

@@ -1,11 +1,10 @@
-"""A replica that applies in parallel into Cheetah tables: it has the same rows, never hangs, and
-keeps its position."""
+"""A replica with parallel workers has the same rows, never hangs, and keeps its position."""
 
 import time
 
 import pytest
 from cheetah_tools.say import note
-from servers import Client, free_port, Session, wait_until, working
+from servers import Client, free_port, Session, started, wait_until, working
 
 PRIMARY, REPLICA = 1, 2
 WRITERS, LOAD_SECONDS = 6, 2
@@ -20,12 +19,9 @@ FILLED_ROWS, FILLED_MAX = 50_000, 20
 
 
 def options(number: int, **more) -> dict:
-    """Returns options of a server with GTIDs and the row format."""
     return {"server_id": number, "log_bin": "bin", "binlog_format": "ROW", "gtid_strict_mode": "ON",
-            "log_slave_updates": "ON",
-            "gtid_domain_id": 0, "loose_cheetah_lock_wait_timeout": 30,
-            "innodb_lock_wait_timeout": 30, "sync_binlog": 1,
-            "slave_net_timeout": 10, **more}
+            "log_slave_updates": "ON", "gtid_domain_id": 0, "loose_cheetah_lock_wait_timeout": 30,
+            "innodb_lock_wait_timeout": 30, "sync_binlog": 1, "slave_net_timeout": 10, **more}
 
 
 def listening(address: str = "127.0.0.1") -> dict:
@@ -46,27 +42,21 @@ def replicated(new_server, mode: str, of_replica: dict = None, **more) -> tuple:
     `more`: additional options of the primary."""
     primary = new_server(options(PRIMARY, binlog_commit_wait_count=4, binlog_commit_wait_usec=5000,
                                  **listening(), **more))
-    primary.start()
-    for text in [*ACCOUNT, "CREATE DATABASE d",
-                 "CREATE TABLE d.hot (a INT PRIMARY KEY, b INT NOT NULL, c INT NOT NULL, KEY (c)) "
-                 "ENGINE=CHEETAH",
-                 "CREATE TABLE d.rows (a INT AUTO_INCREMENT PRIMARY KEY, u INT NOT NULL, "
-                 "t VARCHAR(200), UNIQUE (u)) ENGINE=CHEETAH",
-                 "INSERT INTO d.hot SELECT seq, 0, seq % 3 FROM mysql.seq_1_to_20"]:
-        primary.sql(text)
-    # Uses the server's default number of retries: in a deadlock only the later worker is rolled
-    # back, and then waits for its turn.
+    started(primary, *ACCOUNT, "CREATE DATABASE d",
+            "CREATE TABLE d.hot (a INT PRIMARY KEY, b INT NOT NULL, c INT NOT NULL, KEY (c)) "
+            "ENGINE=CHEETAH",
+            "CREATE TABLE d.rows (a INT AUTO_INCREMENT PRIMARY KEY, u INT NOT NULL, "
+            "t VARCHAR(200), UNIQUE (u)) ENGINE=CHEETAH",
+            "INSERT INTO d.hot SELECT seq, 0, seq % 3 FROM mysql.seq_1_to_20")
+    # In a deadlock only the later worker is rolled back and waits: the default retries suffice.
     replica = new_server(options(REPLICA, slave_parallel_threads=8, slave_parallel_mode=mode,
                                  skip_slave_start=None, default_storage_engine="CHEETAH",
                                  **{"gtid_pos_auto_engines": "CHEETAH", **(of_replica or {})}))
-    replica.start()
-    follow(replica, primary)
+    follow(started(replica), primary)
     return primary, replica
 
 
 class Writer(Client):
-    """Runs transactions that conflict with each other."""
-
     autocommit, refusals = False, (1213, 1062)
 
     def work(self, cursor) -> None:
@@ -82,7 +72,6 @@ class Writer(Client):
 
 
 def load(rng, primary):
-    """Runs several writers during the block."""
     return working([Writer(primary, number, rng.getrandbits(32)) for number in range(WRITERS)])
 
 
@@ -110,7 +99,6 @@ def apply_some(replica) -> None:
 
 
 def same_rows(primary, replica) -> None:
-    """Checks that both servers have the same rows in intact tables."""
     for table in ("hot", "rows"):
         sums = [server.sql(f"CHECKSUM TABLE d.`{table}`")[0][1] for server in (primary, replica)]
         assert sums[0] == sums[1], f"{table}: checksums {sums}"
@@ -155,8 +143,7 @@ def test_a_replica_shows_no_table_that_is_being_filled(new_server):
 
 @pytest.mark.options(options(PRIMARY))
 def test_statements_are_logged_as_those_on_innodb(server):
-    """The format, the isolation level and the statement determine whether a statement is logged as
-    rows, logged as a statement, or refused."""
+    """Format, isolation level and statement decide: logged as rows, as a statement, or refused."""
     for engine in ("InnoDB", "CHEETAH"):
         server.sql(f"CREATE TABLE d.{engine} (a INT AUTO_INCREMENT PRIMARY KEY, b INT, c "
                    f"VARCHAR(99)) ENGINE={engine}")
@@ -171,8 +158,7 @@ def test_statements_are_logged_as_those_on_innodb(server):
 
 
 LOGGED = ["INSERT INTO {t} (b, c) VALUES (1, 'y')", "UPDATE {t} SET b = b + 1 WHERE a < 5",
-          "DELETE FROM {t} WHERE a = 7",
-          "UPDATE {t} SET c = UUID() WHERE a = 8",
+          "DELETE FROM {t} WHERE a = 7", "UPDATE {t} SET c = UUID() WHERE a = 8",
           "INSERT INTO {t} (b, c) SELECT b, c FROM {t} WHERE a < 4", "DELETE FROM {t} LIMIT 1",
           "REPLACE INTO {t} VALUES (9, 9, 'z')",
           "INSERT INTO {t} VALUES (9, 1, 'q') ON DUPLICATE KEY UPDATE b = b + 1",
@@ -191,15 +177,13 @@ def logged(server, form: str, level: str, text: str, engine: str) -> tuple:
 
 
 def test_a_replica_knows_its_position_after_kills(new_server, rng):
-    """The position is in a table of the engine, so it is committed with the applied
-    transactions."""
+    """The position is in a table of the engine, so it is committed with each transaction."""
     primary, replica = replicated(new_server, "optimistic")
     for _ in range(3):
         with load(rng, primary):
             apply_some(replica)
             replica.kill()
-        replica.start()
-        replica.sql("START SLAVE")
+        started(replica, "START SLAVE")
         catch_up(primary, replica)
         same_rows(primary, replica)
     engines = replica.sql("SELECT engine FROM information_schema.tables "

@@ -5,7 +5,7 @@ server answers at once, and no reader sees rows that are still to be rolled back
 """
 
 import pytest
-from servers import check_table, crash, Sent, Session, wait_until
+from servers import check_table, crash, run, Sent, Session, wait_until
 
 ROWS_MAX = 1_600_000
 OPTIONS = {"loose_cheetah_buffer_pool_size": "64M", "loose_cheetah_log_file_size": "32M",
@@ -16,19 +16,17 @@ OPTIONS = {"loose_cheetah_buffer_pool_size": "64M", "loose_cheetah_log_file_size
 def filled(server, large) -> tuple:
     """A server with a large table, the number of rows, and the result of a consistent read."""
     count = 2000000 if large else 100000
-    server.sql("CREATE TABLE d.t (a INT PRIMARY KEY, b INT, c CHAR(60), KEY (b)) ENGINE=CHEETAH")
-    server.sql(f"INSERT INTO t SELECT seq, seq, MD5(seq) FROM seq_1_to_{count}", "d")
-    server.sql("CREATE TABLE d.other (a INT PRIMARY KEY) ENGINE=CHEETAH")
+    run(server, "CREATE TABLE t (a INT PRIMARY KEY, b INT, c CHAR(60), KEY (b)) ENGINE=CHEETAH",
+        f"INSERT INTO t SELECT seq, seq, MD5(seq) FROM seq_1_to_{count}",
+        "CREATE TABLE other (a INT PRIMARY KEY) ENGINE=CHEETAH")
     return server, count, contents(server)
 
 
 def contents(server) -> tuple:
-    """Returns checksums of the rows."""
     return server.sql("SELECT COUNT(*), SUM(b), SUM(CRC32(c)) FROM d.t")[0]
 
 
 def begin_update(session) -> Sent:
-    """Starts an update of all rows."""
     return session.send("UPDATE t SET b = -b, c = REVERSE(c)")
 
 
@@ -39,7 +37,6 @@ def changed(server) -> int:
 
 
 def see_rows(server, before: tuple) -> None:
-    """Asserts that all rows are unchanged."""
     assert contents(server) == before, "a consistent read sees what is rolled back"
 
 
@@ -49,15 +46,13 @@ def finish(server, before: tuple) -> None:
         see_rows(server, before)
         return server.status("Cheetah_rollbacks_unfinished") == 0
     wait_until(is_done, "the rollback is not done", 600)
-    check_table(server, "d.t")
+    check_table(server, "t")
     server.sql("UPDATE d.t SET b = b WHERE a = 1")
 
 
-# The killed object, the moment, whether it is in a transaction, and whether no session has to wait
-# for the rollback.
+# The killed object, the moment, whether in a transaction, whether no session waits for rollback.
 KILLS = [("QUERY", "in the middle", False, True), ("QUERY", "in the middle", True, False),
-         ("CONNECTION", "in the middle", True, True),
-         ("CONNECTION", "at the end", True, True)]
+         ("CONNECTION", "in the middle", True, True), ("CONNECTION", "at the end", True, True)]
 
 
 def test_what_is_killed_in_a_large_transaction_returns_at_once(filled):
@@ -109,8 +104,7 @@ def twice_as_many(server, count: int) -> tuple:
 
 
 def killed_in_update(server) -> int:
-    """Crashes the server during an update of all rows. Returns the number of transactions to roll
-    back."""
+    """Crashes the server during an update of all rows. Returns the transactions to roll back."""
     update = begin_update(Session(server, autocommit=False))
     assert update.ends(600) == 0, update.failure
     server.sql("FLUSH LOGS")
@@ -119,8 +113,7 @@ def killed_in_update(server) -> int:
 
 
 def test_a_server_answers_before_open_transactions_of_a_crash_are_taken_back(filled):
-    """Rows are correct from the first query on. Writers wait for rows that are not yet rolled
-    back."""
+    """Rows are correct from the first query on. Writers wait for rows not yet rolled back."""
     server, count, before = filled
     server.sql("INSERT INTO d.other VALUES (2)")
     while True:

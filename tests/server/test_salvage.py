@@ -3,7 +3,7 @@
 import shutil
 
 from checksum import damage
-from servers import cli
+from servers import cli, run
 
 ROWS = 20000
 TRIES_MAX = 10
@@ -13,18 +13,15 @@ TEXT = "CONCAT(MD5(a), MD5(a + 1), MD5(a + 2))"
 def test_rows_beside_damage_come_back(server, rng):
     """Bytes of a segment are changed while the server is stopped. The salvaged folder replaces the
     damaged one. Its rows are correct, its keys are rebuilt, and it has no damage."""
-    server.sql("CREATE TABLE d.big (a INT AUTO_INCREMENT PRIMARY KEY, b VARBINARY(200), c INT, "
-               "KEY (b), UNIQUE (c)) ENGINE=CHEETAH")
-    server.sql(f"INSERT INTO big SELECT a, {TEXT}, -a FROM "
-               f"(SELECT seq AS a FROM seq_1_to_{ROWS}) AS s", "d")
-    server.sql("CREATE TABLE d.texts (a INT PRIMARY KEY, t TEXT, FULLTEXT (t)) ENGINE=CHEETAH")
-    server.sql("INSERT INTO texts VALUES (1, 'an old river'), (2, 'a new bridge')", "d")
-    server.sql("CREATE TABLE d.parts (a INT PRIMARY KEY, b INT, KEY (b)) ENGINE=CHEETAH "
-               "PARTITION BY HASH (a) PARTITIONS 3")
-    server.sql("INSERT INTO parts SELECT seq, -seq FROM seq_1_to_90", "d")
-    server.sql("CREATE TABLE d.child (a INT PRIMARY KEY, c INT, FOREIGN KEY (c) REFERENCES big (c) "
-               "ON DELETE CASCADE) ENGINE=CHEETAH")
-    server.sql("INSERT INTO child VALUES (1, -1), (2, -2)", "d")
+    run(server, "CREATE TABLE big (a INT AUTO_INCREMENT PRIMARY KEY, b VARBINARY(200), c INT, "
+        "KEY (b), UNIQUE (c)) ENGINE=CHEETAH",
+        f"INSERT INTO big SELECT a, {TEXT}, -a FROM (SELECT seq AS a FROM seq_1_to_{ROWS}) AS s",
+        "CREATE TABLE texts (a INT PRIMARY KEY, t TEXT, FULLTEXT (t)) ENGINE=CHEETAH",
+        "INSERT INTO texts VALUES (1, 'an old river'), (2, 'a new bridge')",
+        "CREATE TABLE parts (a INT PRIMARY KEY, b INT, KEY (b)) ENGINE=CHEETAH "
+        "PARTITION BY HASH (a) PARTITIONS 3", "INSERT INTO parts SELECT seq, -seq FROM seq_1_to_90",
+        "CREATE TABLE child (a INT PRIMARY KEY, c INT, FOREIGN KEY (c) REFERENCES big (c) "
+        "ON DELETE CASCADE) ENGINE=CHEETAH", "INSERT INTO child VALUES (1, -1), (2, -2)")
     server.stop()
     folder, new = server.data / "#cheetah", server.data / "salvaged"
     place = max((folder / "seg").glob("*.seg"), key=lambda path: path.stat().st_size)
@@ -64,8 +61,7 @@ def test_rows_beside_damage_come_back(server, rng):
     assert server.value("SELECT a FROM d.big WHERE c = 1") > ROWS, "the counter has gone back"
     assert server.value("SELECT COUNT(*) FROM d.parts FORCE INDEX (b) WHERE b < 0") == \
         server.value("SELECT COUNT(*) FROM d.parts")
-    server.sql("INSERT INTO d.child VALUES (9, 1)")
-    server.sql("DELETE FROM d.big WHERE c = 1")
+    run(server, "INSERT INTO child VALUES (9, 1)", "DELETE FROM big WHERE c = 1")
     assert server.value("SELECT COUNT(*) FROM d.child WHERE a = 9") == 0, "no cascade"
     assert server.sql("SELECT a FROM d.texts WHERE MATCH(t) AGAINST('river')") == [(1,)] or \
         "texts" in done.stdout.split("lost", 1)[-1]

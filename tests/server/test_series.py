@@ -1,10 +1,10 @@
-"""A plugin loads only into the server version for which it was built, and reports its own
-version."""
+"""A plugin loads only into the server version it was built for, and reports its version."""
 
 import pytest
 from cheetah_tools import build
 from cheetah_tools.paths import FIRST_SERIES, PLUGIN, PROJECT, SERIES
 from cheetah_tools.setup import RELEASES
+from servers import started
 
 
 def test_the_plugin_of_another_series_is_refused(new_server):
@@ -15,8 +15,7 @@ def test_the_plugin_of_another_series_is_refused(new_server):
         names = " or ".join(series for series in RELEASES if series != SERIES)
         pytest.skip(f"no plugin of another series is built here: make build SERVER={names}")
     for plugin in others:
-        server = new_server({"cheetah": "ON"}, plugin=plugin)
-        server.start()
+        server = started(new_server({"cheetah": "ON"}, plugin=plugin))
         assert not server.has_engine("CHEETAH")
         assert "Couldn't load plugins from" in server.log.read_text()
 

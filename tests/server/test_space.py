@@ -5,7 +5,7 @@ import time
 import pytest
 from cheetah_tools.engines import CHEETAH, allocated, is_log
 from cheetah_tools.say import note
-from servers import begun, crash, looking, wait_until
+from servers import begun, crash, looking, run, wait_until
 
 ROWS, LARGE_ROWS = 40_000, 1_000_000
 # The maximum size of the files, as a fraction of the previous size, after a statement that makes
@@ -27,8 +27,7 @@ TABLE = """CREATE TABLE d.t (id INT UNSIGNED NOT NULL, k INT UNSIGNED NOT NULL,
 
 
 def file_bytes(server) -> int:
-    """Returns the allocated size of the engine's files, except those of the log, which are
-    reused."""
+    """Returns the allocated size of the engine's files without the log's, which are reused."""
     return CHEETAH.allocated_bytes(server, "")
 
 
@@ -45,8 +44,7 @@ def test_space_comes_back_by_itself(new_server, large):
     options = {"loose_cheetah_buffer_pool_size": "256M"} if large else {}
     servers = [begun(new_server(options)) for _ in statements]
     for server in servers:
-        server.sql(TABLE.format(rows))
-        server.sql("SET GLOBAL cheetah_checkpoint_now = ON")
+        run(server, TABLE.format(rows), "SET GLOBAL cheetah_checkpoint_now = ON")
     started, before = time.monotonic(), []
     for server, (statement, _) in zip(servers, statements):
         wait_until(lambda at=server: at.status("Cheetah_segment_bytes")
@@ -89,7 +87,6 @@ def test_files_stay_small_while_keys_come_at_random(server, buffering):
 
 
 def log_bytes(server) -> int:
-    """Returns the allocated size of the log's files."""
     folder = server.data / "#cheetah"
     return sum(allocated(file) for file in folder.rglob("*") if is_log(file))
 

@@ -5,8 +5,8 @@ import time
 
 import pytest
 from cheetah_tools.engines import allocated, CHEETAH
-from servers import (Client, expect_nothing_without_process, looking, WAIT_SECONDS_MAX, wait_until,
-                     working)
+from servers import (Client, expect_nothing_without_process, looking, run, WAIT_SECONDS_MAX,
+                     wait_until, working)
 
 ROWS = 20000
 # The table from the first document, filled with random digits as described there.
@@ -29,8 +29,7 @@ EXTENT = 1 << 20
 @pytest.fixture(autouse=True)
 def filled(server) -> None:
     """Creates the table of the first document and writes it to disk."""
-    server.sql(SBTEST)
-    server.sql(FILL, "d")
+    run(server, SBTEST, FILL)
     rest(server)
 
 
@@ -55,8 +54,7 @@ def pool_lines(server) -> dict:
 
 
 def test_V8_the_status_has_the_buffer_pool_with_reads_and_free_buffers(server):
-    """The free buffers decrease while a table is read. reads/s is positive meanwhile and zero
-    afterwards. The view agrees."""
+    """Free buffers decrease while a table is read, and reads/s is positive. The view agrees."""
     server.restart()
     fresh = pool_lines(server)
     server.sql("SELECT SUM(CRC32(pad)) FROM d.sbtest")
@@ -87,7 +85,6 @@ def test_V8_the_status_has_the_buffer_pool_with_reads_and_free_buffers(server):
 
 
 def segment_bytes(server) -> int:
-    """Returns the allocated size of the files with pages."""
     return sum(allocated(file) for file in (server.data / "#cheetah").rglob("*.seg"))
 
 
@@ -98,17 +95,14 @@ def written_bytes(server) -> int:
 
 
 def table_status(server, name: str) -> dict:
-    """Returns SHOW TABLE STATUS of one table."""
     row = server.sql(f"SHOW TABLE STATUS FROM d LIKE '{name}'")[0]
     return dict(rows=row[4], average=row[5], data=row[6], index=row[8], free=row[9])
 
 
 def test_V3_show_table_status_has_the_bytes_on_disk(server):
-    """The data, index and free bytes of all tables add up to the size of the files, except for
-    small differences."""
-    server.sql("CREATE TABLE d.copy LIKE d.sbtest")
-    server.sql("INSERT INTO d.copy SELECT * FROM d.sbtest")
-    server.sql("DELETE FROM d.copy WHERE id % 2 = 0")
+    """All tables' data, index and free bytes add up to the files, but for small differences."""
+    run(server, "CREATE TABLE copy LIKE sbtest", "INSERT INTO copy SELECT * FROM sbtest",
+        "DELETE FROM copy WHERE id % 2 = 0")
     rest(server)
     files, (tables, shown) = unchanged_around(
         server, lambda: segment_bytes(server),
@@ -121,8 +115,7 @@ def test_V3_show_table_status_has_the_bytes_on_disk(server):
 
 
 def test_V4_bytes_before_and_after_compression_are_seen_in_sql(server):
-    """The views show both sizes, their ratio and the cached bytes for each table and index, and
-    agree with the files."""
+    """The views have sizes, ratios and cached bytes of tables and indexes, as the files do."""
     names = ("logical_bytes", "stored_bytes", "ratio", "free_bytes", "allocated_bytes",
              "cached_bytes", "compression")
     (logical, stored, ratio, free, allocated, cached, codec), (indexes, files) = unchanged_around(
@@ -144,9 +137,8 @@ def test_V4_bytes_before_and_after_compression_are_seen_in_sql(server):
         assert depth == 2 and leaves == pages - 1
         assert 40 < float(fill) <= 100, f"{name} is filled by {fill} %: {indexes}"
     # Large values have pages of up to 64 KiB, which are included.
-    server.sql("CREATE TABLE d.texts (a INT PRIMARY KEY, b LONGTEXT) ENGINE=CHEETAH")
-    server.sql("INSERT INTO d.texts SELECT seq, REPEAT(MD5(seq), 6000) FROM seq_1_to_20", "d")
-    server.sql(CHECKPOINT)
+    run(server, "CREATE TABLE texts (a INT PRIMARY KEY, b LONGTEXT) ENGINE=CHEETAH",
+        "INSERT INTO texts SELECT seq, REPEAT(MD5(seq), 6000) FROM seq_1_to_20", CHECKPOINT)
     logical, ratio = server.sql("SELECT logical_bytes, ratio FROM "
                                 "information_schema.cheetah_tables WHERE table_name = 'texts'")[0]
     assert 20 * 192000 <= logical < 2 * 20 * 192000 and ratio > 10
@@ -169,8 +161,6 @@ def unchanged_around(server, first, second) -> tuple:
 
 
 class Definer(Client):
-    """Creates a table, inserts rows, alters it and drops it."""
-
     def work(self, cursor) -> None:
         name = f"t{self.number}"
         change = self.rng.choice([
@@ -199,13 +189,11 @@ def test_statistics_do_not_meet_tables_that_go_and_change(server):
 
 
 def files_beside_status(server) -> tuple:
-    """Returns the maximum allowed difference between the files and the status, and the number of
-    bytes beyond it."""
+    """Returns the largest allowed difference of files and status, and the bytes beyond it."""
     written, before = written_bytes(server), server.status("Cheetah_segment_bytes")
     files = segment_bytes(server)
     after = server.status("Cheetah_segment_bytes")
-    # Between the two reads the files may have grown and shrunk again, or the reverse, but by no
-    # more than the bytes written.
+    # Meanwhile the files may have grown and shrunk again, but by no more than the bytes written.
     allowed = EXTENT + written_bytes(server) - written
     return allowed, max(min(before, after) - allowed - files,
                         files - max(before, after) - allowed, 0)
@@ -226,18 +214,15 @@ def look_again(look) -> tuple:
     """Returns the result of `look`, repeated while bytes differ. A file being removed disappears
     from the folder before it is removed from the count, which can take as long as the file system
     needs."""
-    allowed, apart = look()
     for _ in range(LOOKS_AT_REMOVAL):
-        if apart == 0:
-            break
-        time.sleep(0.05)
         allowed, apart = look()
-    return allowed, apart
+        if apart == 0:
+            return allowed, apart
+        time.sleep(0.05)
+    return look()
 
 
 class Filler(Client):
-    """Changes rows throughout a table and makes checkpoints."""
-
     def begin(self, cursor) -> None:
         cursor.execute(f"CREATE TABLE w{self.number} LIKE sbtest")
 
@@ -256,8 +241,7 @@ def test_the_files_are_as_long_as_the_views_say_at_any_time(server):
     agree, except for bytes being written. No table is reported larger than its files."""
     began, looks, tight = time.monotonic(), 0, 0
     with working([Filler(server, number) for number in range(2)]) as fillers:
-        # A busy machine needs more time for enough checks, including checks when little was
-        # written.
+        # A busy machine needs more time for enough checks, including some with little written.
         while (all(filler.is_alive() for filler in fillers)
                and (time.monotonic() < began + 6
                     or ((looks <= LOOKS_MIN or tight <= TIGHT_MIN)

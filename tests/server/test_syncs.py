@@ -8,7 +8,7 @@ import listed
 import pymysql
 import pytest
 from cheetah_tools.say import note
-from servers import Session
+from servers import run, Session, started
 
 TIMES = 3   # background work may sync meanwhile, so the minimum counts
 SYNCS = {"CHEETAH": "Cheetah_log_syncs", "InnoDB": "Innodb_data_fsyncs"}
@@ -32,12 +32,10 @@ def syncs_of(server, session, engine: str, statements: str) -> int:
                          ids=["without", "with_binlog"])
 def test_only_what_changes_something_syncs_the_log(new_server, binlog):
     """Statements run singly and in transactions, with one engine and with two-phase commit."""
-    server = new_server(binlog)
-    server.start()
-    sessions = {}
+    server, sessions = started(new_server(binlog)), {}
     for engine in SYNCS:
-        for statement in [f"CREATE DATABASE {engine}", *TABLES]:
-            server.sql(statement.format(engine))
+        run(server, f"CREATE DATABASE {engine}", *(text.format(engine) for text in TABLES),
+            database="")
         sessions[engine] = Session(server, engine)
     wrong = []
     for statements in UNCHANGING + TAKEN_BACK + CHANGING:

@@ -1,10 +1,11 @@
 """With a thread pool, a session that waits for a lock does not block the thread that the lock's
 owner needs. The engine's own threads sleep while the server is idle."""
 
+import re
 import time
 from pathlib import Path
 
-from servers import Sent, wait_until
+from servers import run, Sent, Session, wait_until
 
 WAITERS = 12
 # The times after which the pool would start another thread by itself and a waiting statement would
@@ -15,33 +16,29 @@ END_SECONDS_MAX = 120   # usually tenths of a second
 IDLE_SECONDS, WAKES_A_SECOND_MAX = 4, 5
 REST_SECONDS_MAX = 60
 OPTIONS = {"thread_handling": "pool-of-threads", "thread_pool_size": 1,
-           "thread_pool_stall_limit": STALL_MS,
-           "thread_pool_oversubscribe": 1, "loose_cheetah_lock_wait_timeout": LOCK_SECONDS}
+           "thread_pool_stall_limit": STALL_MS, "thread_pool_oversubscribe": 1,
+           "loose_cheetah_lock_wait_timeout": LOCK_SECONDS}
 
 
 def test_waits_for_locks_leave_the_pool_its_threads(server):
     """Only one thread may run. Many sessions wait for a row, yet its owner commits at once."""
-    server.sql("CREATE TABLE d.t (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH")
-    server.sql("INSERT INTO d.t VALUES (1, 0)")
-    owner = server.connect("d", autocommit=False)
-    with owner.cursor() as cursor:
-        cursor.execute("UPDATE t SET b = b + 1 WHERE a = 1")
-    others = [Sent(server.connect("d"), "UPDATE t SET b = b + 1 WHERE a = 1")
-              for _ in range(WAITERS)]
+    run(server, "CREATE TABLE t (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH",
+        "INSERT INTO t VALUES (1, 0)")
+    owner, update = Session(server, autocommit=False), "UPDATE t SET b = b + 1 WHERE a = 1"
+    owner.run(update)
+    others = [Sent(server.connect("d"), update) for _ in range(WAITERS)]
     wait_until(lambda: server.status("Cheetah_lock_waits_current") == WAITERS,
                "not all wait for the row")
-    committing = Sent(owner, "COMMIT")
     deadline = time.monotonic() + END_SECONDS_MAX
-    for sent in [committing, *others]:
+    for sent in [owner.send("COMMIT"), *others]:
         sent.ends(max(0, deadline - time.monotonic()))
     assert server.value("SELECT b FROM d.t") == WAITERS + 1, "an update is missing"
 
 
 def test_an_idle_engine_wakes_one_thread_a_second(server):
-    """The limit applies to all threads of the engine together while the server runs without
-    queries. A change then wakes the threads."""
-    server.sql("CREATE TABLE d.t (a INT PRIMARY KEY) ENGINE=CHEETAH")
-    server.sql("INSERT INTO d.t VALUES (1), (2)")
+    """The limit is for all threads of the engine without queries. A change wakes the threads."""
+    run(server, "CREATE TABLE t (a INT PRIMARY KEY) ENGINE=CHEETAH",
+        "INSERT INTO t VALUES (1), (2)")
     deadline = time.monotonic() + REST_SECONDS_MAX
     while wakes_in(server.process.pid, IDLE_SECONDS) > WAKES_A_SECOND_MAX * IDLE_SECONDS:
         assert time.monotonic() < deadline, "the threads of the engine do not rest"
@@ -60,11 +57,5 @@ def sleeps_of(pid: int) -> dict:
     """Returns the number of sleeps of each thread of the engine."""
     tasks = Path(f"/proc/{pid}/task").iterdir()
     ours = [task for task in tasks if (task / "comm").read_text().startswith("cheetah-")]
-    return {task.name: sleeps(task / "status") for task in ours}
-
-
-def sleeps(status: Path) -> int:
-    """Returns the number of voluntary context switches of a thread."""
-    name = "voluntary_ctxt_switches:"
-    lines = status.read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(name))
+    return {task.name: int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)",
+                                     (task / "status").read_text(), re.M)[1]) for task in ours}

@@ -10,7 +10,7 @@ import pytest
 import tpcc
 from cheetah_tools import dump
 from cheetah_tools.say import note
-from servers import check_table, kill_under
+from servers import check_table, kill_under, started
 
 CLIENTS = 8
 ROUNDS = 4
@@ -45,23 +45,19 @@ def test_conditions_hold_after_kills(server, rng, rounds):
 @pytest.mark.options(binlog.OPTIONS)
 def test_conditions_hold_after_kills_with_binlog(server, new_server, rng, rounds):
     """The binary log is replayed on a second server, which must then have the same tables."""
-    replica = new_server()
-    replica.start()
+    replica = started(new_server())
     tpcc.create(server, "CHEETAH")
     replayed, totals = set(), [0, 0]
     for _ in range(rounds):
         kill_and_check(rng, server, totals)
-        files = binlog.closed_files(server)
-        binlog.replay(server, replica, [name for name in files if name not in replayed])
-        replayed.update(files)
+        binlog.replay_new(server, replica, replayed)
         mine, other = dump.checksums(server, tpcc.DATABASE), dump.checksums(replica, tpcc.DATABASE)
         assert mine == other, f"the replayed binary log gives other tables: {mine} and {other}"
     note(f"{totals[0]} transactions, {totals[1]} rolled back")
 
 
 def kill_and_check(rng, server, totals: list) -> None:
-    """Runs a load, kills and restarts the server, and checks the conditions, the indexes and the
-    acknowledged transactions."""
+    """Kills a server under load; checks conditions, indexes and acknowledged transactions."""
     before = payments(server)
     clients = [tpcc.Client(server, number, rng.random()) for number in range(CLIENTS)]
     kill_under(server, clients, rng.uniform(0.5, 1.5))
@@ -78,7 +74,6 @@ def kill_and_check(rng, server, totals: list) -> None:
 
 
 def payments(server) -> dict:
-    """Returns the number of payments in the history for each client."""
     return dict(server.sql("SELECT h_data, COUNT(*) FROM history GROUP BY h_data", tpcc.DATABASE))
 
 
@@ -87,5 +82,4 @@ def check_conditions(server) -> None:
     with server.cursor(tpcc.DATABASE) as cursor:
         found = tpcc.violations(cursor)
     assert not found, f"violated after the kill: {found}"
-    for name in tpcc.TABLES:
-        check_table(server, name, tpcc.DATABASE)
+    check_table(server, *tpcc.TABLES, database=tpcc.DATABASE)

@@ -11,7 +11,7 @@ import binlog
 import pytest
 from cheetah_tools.paths import FIRST_SERIES, SERIES
 from cheetah_tools.say import note
-from servers import Client, check_table, crash, kill_under, Sent, Session, wait_until
+from servers import Client, check_table, crash, kill_under, run, Session, started, wait_until
 
 CLIENTS = 6
 # The header fields of binary log events: time, type, server, length, position and flags.
@@ -27,7 +27,6 @@ def create_table(server, prefix: str, number: int) -> None:
 
 
 def create_pair(server, number: int) -> None:
-    """Creates one client's tables, one in each engine."""
     for prefix in ENGINES:
         create_table(server, prefix, number)
 
@@ -65,10 +64,6 @@ class Changer(Client):
         return texts
 
 
-def checksums(server, tables: list) -> dict:
-    return {name: server.sql(f"CHECKSUM TABLE d.{name}")[0][1] for name in tables}
-
-
 def count_found_prepared(server, log_bytes: int) -> int:
     """Returns the number of prepared transactions that the engine reported at the last start."""
     text = server.log.read_bytes()[log_bytes:].decode(errors="replace")
@@ -92,10 +87,8 @@ def rebuild_if_corrupt(server, number: int) -> bool:
 
 @pytest.mark.options(binlog.OPTIONS)
 def test_engine_binlog_and_innodb_agree_after_kills_under_load(server, new_server, rng, rounds):
-    """Each transaction changes both engines' tables in the same way. The binary log is replayed on
-    another server."""
-    replica = new_server()
-    replica.start()
+    """Each transaction changes both engines' tables alike. Another server replays the log."""
+    replica = started(new_server())
     for number in range(CLIENTS):
         create_pair(server, number)
     replayed, prepared, commits = set(), 0, 0
@@ -112,10 +105,8 @@ def test_engine_binlog_and_innodb_agree_after_kills_under_load(server, new_serve
             assert client.acknowledged <= kept <= client.acknowledged + 1
             commits += kept - acknowledged[client.number]
             acknowledged[client.number] = kept
-            check_table(server, f"d.c{client.number}")
-        files = binlog.closed_files(server)
-        binlog.replay(server, replica, [name for name in files if name not in replayed])
-        replayed.update(files)
+            check_table(server, f"c{client.number}")
+        binlog.replay_new(server, replica, replayed)
         compare(server, replica)
     note(f"{commits} transactions, {prepared} found prepared at a start")
 
@@ -123,28 +114,21 @@ def test_engine_binlog_and_innodb_agree_after_kills_under_load(server, new_serve
 def compare(server, replica) -> None:
     """Checks that both engines' tables match the replayed binary log."""
     for number in range(CLIENTS):
-        ours, theirs = (checksums(place, [f"c{number}", f"i{number}"])
+        ours, theirs = (place.sql(f"CHECKSUM TABLE d.c{number}, d.i{number}")
                         for place in (server, replica))
-        assert ours[f"c{number}"] == theirs[f"c{number}"] == theirs[f"i{number}"], \
+        assert ours[0][1] == theirs[0][1] == theirs[1][1], \
             f"the replayed binary log gives other tables: {ours}, {theirs}"
         assert ours == theirs or rebuild_if_corrupt(server, number), \
             f"CHEETAH and InnoDB differ: {ours}"
 
 
-def send(server, text: str) -> Sent:
-    """Starts statements on their own connection, which run until the server dies."""
-    return Sent(server.connect("d", autocommit=False), *text.split(";"))
-
-
 def newest_binlog(server) -> bytes:
-    """Returns the content of the newest binary log file, read directly from the disk. (11.8 has a
-    GTID index next to each file: `binlog.000001.idx`.)"""
+    """Returns the newest binary log from the disk (without 11.8's GTID index `binlog.*.idx`)."""
     return max(server.data.glob("binlog.*[0-9]")).read_bytes()
 
 
 def commits_in(content: bytes) -> int:
-    """Returns the number of transactions that are complete in a binary log file, counted by their
-    last events."""
+    """Returns the number of transactions complete in a binary log, by their last events."""
     at, count = len(BINLOG_MAGIC), 0
     while at + EVENT_HEADER.size <= len(content):
         _, kind, _, length, _, _ = EVENT_HEADER.unpack_from(content, at)
@@ -162,13 +146,13 @@ def test_recovery_asks_the_binlog(server):
     in the binary log, and recovery commits them. The third is only prepared and is rolled back."""
     for number in range(3):
         create_pair(server, number)
-    for text in ("wait_point = 'AFTER_SYNC'", "timeout = 600000", "enabled = 1"):
-        server.sql(f"SET GLOBAL rpl_semi_sync_master_{text}")
+    run(server, *(f"SET GLOBAL rpl_semi_sync_master_{text}" for text in
+                  ("wait_point = 'AFTER_SYNC'", "timeout = 600000", "enabled = 1")))
     threads, before = [], commits_in(newest_binlog(server))
     for number in range(3):
         row = "VALUES (1, 1, REPEAT('x', 30000))"
-        threads.append(send(server,
-                            f"INSERT INTO c{number} {row};INSERT INTO i{number} {row};COMMIT"))
+        threads.append(Session(server, autocommit=False).send(
+            f"INSERT INTO c{number} {row}", f"INSERT INTO i{number} {row}", "COMMIT"))
         wait_until(lambda: server.status("Cheetah_prepares") > number,
                    "the transaction was not prepared")
         assert server.status("Cheetah_prepares") == number + 1, "another one was prepared"
@@ -202,8 +186,7 @@ def test_an_idle_server_lets_go_of_old_binlogs(server):
     """The engine makes transactions durable at once on request, without further commits."""
     create_pair(server, 0)
     server.sql("INSERT INTO d.c0 VALUES (1, 1, '')")
-    for _ in range(2):
-        server.sql("FLUSH BINARY LOGS")
+    run(server, "FLUSH BINARY LOGS", "FLUSH BINARY LOGS")
     newest = server.sql("SHOW BINARY LOGS")[-1][0]
 
     def is_told() -> bool:
@@ -248,10 +231,8 @@ def test_installed_in_a_running_server_that_coordinates_it_takes_part(new_server
     """Transactions prepared with XA, in one engine and in two, are still prepared after a kill.
     (InnoDB does not take part in the transaction that is rolled back: it does not sync XA ROLLBACK,
     so after the next kill that transaction would be prepared again.)"""
-    server = new_server(options, plugin=False)
-    server.start()
-    server.sql("INSTALL SONAME 'ha_cheetah'")
-    server.sql("CREATE DATABASE d")
+    server = started(new_server(options, plugin=False), "INSTALL SONAME 'ha_cheetah'",
+                     "CREATE DATABASE d")
     names = ["both", "one", "roll back"]
     for number, name in enumerate(names):
         create_pair(server, number)
@@ -263,8 +244,7 @@ def test_installed_in_a_running_server_that_coordinates_it_takes_part(new_server
                 assert not cursor.warning_count, f"{text} warns"
     crash(server)
     assert waiting(server) == names, f"XA RECOVER tells of {waiting(server)}"
-    for text in ("COMMIT 'both'", "COMMIT 'one'", "ROLLBACK 'roll back'"):
-        server.sql(f"XA {text}")
+    run(server, "XA COMMIT 'both'", "XA COMMIT 'one'", "XA ROLLBACK 'roll back'")
     crash(server)
     assert not waiting(server), "what was decided is asked again"
     there = [[server.value(f"SELECT COUNT(*) FROM d.{prefix}{number}") for number in range(3)]

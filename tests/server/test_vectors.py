@@ -6,6 +6,7 @@ import random
 import pymysql
 import pytest
 from cheetah_tools.paths import FIRST_SERIES, SERIES
+from servers import crash
 
 pytestmark = pytest.mark.skipif(SERIES == FIRST_SERIES, reason="10.11 has no vectors")
 ROWS, DIMENSIONS = 200, 6
@@ -15,7 +16,6 @@ TABLE = ("CREATE TABLE v (id INT PRIMARY KEY {}, e VECTOR({}) NOT NULL, note VAR
 
 
 def vector(rng) -> str:
-    """Returns a random vector as text."""
     return str([round(rng.random(), 3) for _ in range(DIMENSIONS)]).replace(" ", "")
 
 
@@ -23,10 +23,8 @@ class Side:
     """A database whose tables all have one engine."""
 
     def __init__(self, server, engine: str):
-        self.name = f"in_{engine}".lower()
-        self.server = server
+        self.server, self.engine, self.name = server, engine, f"in_{engine}".lower()
         server.sql(f"CREATE DATABASE {self.name}")
-        self.engine = engine
         self.connect()
 
     def connect(self) -> None:
@@ -78,7 +76,6 @@ def search(sides: list, rng) -> None:
 
 
 def fill(sides: list, rng, start: int = 1) -> None:
-    """Inserts rows in batches."""
     for first in range(start, start + ROWS, 20):
         values = ", ".join(f"({no}, VEC_FromText('{vector(rng)}'), 'n{no}')"
                            for no in range(first, first + 20))
@@ -123,8 +120,7 @@ def test_vectors_are_found_whatever_happens_to_the_table(server, sides):
     assert near(sides, SEARCH.format(vector(rng))) == []
     fill(sides, rng)
     search(sides, rng)
-    server.kill()
-    server.start()
+    crash(server)
     for side in sides:
         side.connect()
     search(sides, rng)
@@ -154,10 +150,8 @@ def test_temporary_and_partitioned_tables_have_none(sides):
 
 
 def test_a_position_that_is_too_long_for_the_hidden_table_is_refused(server):
-    """In most collations a character has several weights, and a row's position contains all of
-    them."""
+    """In most collations a position has several weights for each character."""
     side = Side(server, "CHEETAH")
     columns = f"e VECTOR({DIMENSIONS}) NOT NULL, VECTOR INDEX (e)"
     text = f"CREATE TABLE v (id VARCHAR(200) COLLATE utf8mb4_uca1400_ai_ci PRIMARY KEY, {columns})"
-    assert side.run(text) == 1071
-    assert side.run("SELECT * FROM v") == 1146
+    assert side.run(text) == 1071 and side.run("SELECT * FROM v") == 1146

@@ -6,21 +6,21 @@ import re
 import time
 
 import pytest
-from servers import Client, expect_nothing_without_process, Session, wait_until, working
+from servers import Client, expect_nothing_without_process, run, Session, wait_until, working
 
 
 @pytest.fixture
 def started(server) -> tuple:
     """A server with a table, and three sessions without autocommit."""
-    server.sql("CREATE TABLE d.`t``x` (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH")
-    server.sql("INSERT INTO d.`t``x` VALUES (1, 1), (2, 2), (3, 3)")
+    run(server, "CREATE TABLE `t``x` (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH",
+        "INSERT INTO `t``x` VALUES (1, 1), (2, 2), (3, 3)")
     return server, [Session(server, autocommit=False) for _ in range(3)]
 
 
 def end_in_deadlock(server, first, second) -> None:
     """Makes both sessions update two rows in opposite orders."""
-    server.sql("CREATE TABLE d.u (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH")
-    server.sql("INSERT INTO d.u VALUES (1, 1)")
+    run(server, "CREATE TABLE u (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH",
+        "INSERT INTO u VALUES (1, 1)")
     first.run("UPDATE `t``x` SET b = 10 WHERE a = 1")
     second.run("UPDATE u SET b = 20 WHERE a = 1")
     waiting = first.send("UPDATE u SET b = 11 WHERE a = 1")
@@ -30,8 +30,7 @@ def end_in_deadlock(server, first, second) -> None:
 
 
 def test_the_latest_deadlock_is_in_the_status(started):
-    """The status has both connections and their statements, and the transaction that was rolled
-    back."""
+    """The status has both connections, their statements, and the one rolled back."""
     server, (first, second, _) = started
     end_in_deadlock(server, first, second)
     text = server.sql("SHOW ENGINE CHEETAH STATUS")[0][2]

@@ -5,7 +5,7 @@ import json
 import time
 
 import pytest
-from servers import Client, Session, wait_until, working
+from servers import Client, run, Session, wait_until, working
 
 ROWS = 40_000
 SMALL = {"cheetah_buffer_pool_size": "16M", "cheetah_log_size_max": "64M"}
@@ -23,7 +23,6 @@ def engine_stats(session, statement: str) -> dict:
 
 
 def find(tree, name: str):
-    """Returns the first value with that name."""
     if isinstance(tree, dict):
         if name in tree:
             return tree[name]
@@ -43,8 +42,7 @@ def filled(server, name: str = "t") -> None:
 
 @pytest.mark.options(SMALL)
 def test_analyze_shows_the_work_with_pages(server):
-    """The counters include pages accessed, read from disk, prefetched and changed, and old versions
-    read."""
+    """Counted are pages accessed, read, prefetched and changed, and old versions read."""
     filled(server)
     server.restart()
     with Session(server) as new, Session(server, autocommit=False) as old:
@@ -66,31 +64,27 @@ def test_analyze_shows_the_work_with_pages(server):
 
 def test_partitions_and_joins_count_for_their_own_tables(server):
     """Each table in a join has its own counters. Partitions count for their table."""
-    server.sql("CREATE TABLE d.p (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH "
-               "PARTITION BY HASH (a) PARTITIONS 4")
-    server.sql("CREATE TABLE d.one (a INT PRIMARY KEY) ENGINE=CHEETAH")
-    server.sql("INSERT INTO d.p SELECT seq, seq FROM seq_1_to_2000", "d")
-    server.sql("INSERT INTO d.one VALUES (1), (2), (3)")
+    run(server, "CREATE TABLE p (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH "
+        "PARTITION BY HASH (a) PARTITIONS 4", "CREATE TABLE one (a INT PRIMARY KEY) ENGINE=CHEETAH",
+        "INSERT INTO p SELECT seq, seq FROM seq_1_to_2000", "INSERT INTO one VALUES (1), (2), (3)")
     with Session(server) as session:
         assert engine_stats(session, "SELECT SUM(b) FROM p")["pages_accessed"] >= 4
         shown = analyzed(session, "SELECT STRAIGHT_JOIN SUM(b) FROM one, p WHERE p.a = one.a")
         tables = {found["table"]["table_name"]: found["table"]["r_engine_stats"]
                   for found in shown["query_block"]["nested_loop"]}
-        assert (tables["p"]["pages_accessed"] >= 3
-                and tables["one"]["pages_accessed"] >= 1), f"{tables}"
+        assert tables["p"]["pages_accessed"] >= 3 and tables["one"]["pages_accessed"] >= 1, tables
 
 
 @pytest.mark.options({"slow_query_log": 1, "long_query_time": 0, "log_slow_verbosity": "engine",
                       "slow_query_log_file": "slow.log"})
 def test_the_slow_log_shows_the_work_with_pages(server):
     """The slow log has a line for the statement with counters, some of which are not zero."""
-    server.sql("CREATE TABLE d.t (a INT PRIMARY KEY) ENGINE=CHEETAH")
-    server.sql("INSERT INTO d.t VALUES (1), (2)")
-    def entries() -> list:
-        return (server.data / "slow.log").read_text().split("# User@Host")
+    run(server, "CREATE TABLE t (a INT PRIMARY KEY) ENGINE=CHEETAH",
+        "INSERT INTO d.t VALUES (1), (2)")
     # The server writes the entry after the client has its answer.
-    insert = wait_until(lambda: next((one for one in entries() if "INSERT INTO d.t" in one), None),
-                        "the statement in the slow log")
+    insert = wait_until(lambda: next((
+        one for one in (server.data / "slow.log").read_text().split("# User@Host")
+        if "INSERT INTO d.t" in one), None), "the statement in the slow log")
     line = next(line for line in insert.splitlines() if line.startswith("# Pages_accessed"))
     counts = dict(part.rsplit(": ", 1) for part in line.lstrip("# ").split("  "))
     assert int(counts["Pages_accessed"]) > 0 and int(counts["Pages_updated"]) > 0, f"{insert}"

@@ -1,16 +1,14 @@
 """The engine in a server that runs without InnoDB."""
 
-from servers import crash, Session
+from servers import crash, run, Session
 
 OPTIONS = {"skip_innodb": None, "default_storage_engine": "CHEETAH"}
 
 
 def test_it_needs_no_innodb(server):
-    """The engine does not need InnoDB, not even its variable for lock wait timeouts, which it
-    otherwise uses."""
+    """Not even its variable for lock wait timeouts is needed, which the engine otherwise uses."""
     assert not server.has_engine("InnoDB")
-    server.sql("CREATE TABLE d.t (a INT PRIMARY KEY, b INT)")
-    server.sql("INSERT INTO d.t VALUES (1, 1), (2, 2)")
+    run(server, "CREATE TABLE t (a INT PRIMARY KEY, b INT)", "INSERT INTO t VALUES (1, 1), (2, 2)")
     with Session(server, autocommit=False) as first, Session(server, autocommit=False) as second:
         first.run("UPDATE t SET b = 3 WHERE a = 1")
         second.run("UPDATE t SET b = 4 WHERE a = 2", "SET cheetah_lock_wait_timeout = 0")

@@ -21,7 +21,6 @@ LISTS = listed.statements(Path(__file__).with_name("tpcc.sql"))
 
 
 def named(kind: str) -> dict:
-    """Returns the statements of a kind, keyed by their names."""
     return {heading.removeprefix(kind + " "): found[0] for heading, found in LISTS.items()
             if heading.startswith(kind + " ")}
 
@@ -38,27 +37,24 @@ REFUSALS = (1205, 1213, 1020, 1412, ASKED)
 def create(server, engine: str) -> None:
     """Creates the tables with their initial rows, which satisfy every condition."""
     server.sql(f"CREATE DATABASE {DATABASE}")
-    for name, columns in TABLES.items():
-        server.sql(f"CREATE TABLE {name} ({columns}) ENGINE={engine}", DATABASE)
+    servers.run(server, *(f"CREATE TABLE {name} ({columns}) ENGINE={engine}"
+                          for name, columns in TABLES.items()), database=DATABASE)
     fill_all(server)
 
 
 def fill_all(server) -> None:
-    """Inserts the initial rows of all tables."""
     rng = random.Random(1)
-    connection = server.connect(DATABASE, autocommit=False)
-    with connection.cursor() as cursor:
+    with server.cursor(DATABASE, autocommit=False) as cursor:
         fill(cursor, "item",
              [(i, f"item {i}", price(rng, 1, 100), "data") for i in range(1, ITEMS + 1)])
-        connection.commit()
+        cursor.connection.commit()
         for w in range(1, WAREHOUSES + 1):
             fill(cursor, "warehouse", [(w, f"w{w}", 0.1, 10 * CUSTOMERS * DISTRICTS)])
             fill(cursor, "stock", [(w, i, rng.randint(10, 100), f"dist {i}", 0, 0, 0, "data")
                                    for i in range(1, ITEMS + 1)])
             for d in range(1, DISTRICTS + 1):
                 fill_district(cursor, rng, w, d)
-    connection.commit()
-    connection.close()
+        cursor.connection.commit()
 
 
 def fill_district(cursor, rng, w: int, d: int) -> None:
@@ -86,7 +82,6 @@ def fill(cursor, table: str, rows: list) -> None:
 
 
 def price(rng, low: int, high: int) -> str:
-    """Returns a random amount with two decimal places."""
     return f"{rng.randint(low * 100, high * 100) / 100:.2f}"
 
 
@@ -99,10 +94,8 @@ def violations(cursor) -> dict:
     """Returns the first rows that violate each condition, as this connection sees the tables."""
     found = {}
     for condition, query in CONDITIONS.items():
-        cursor.execute(query + " LIMIT 3")
-        rows = cursor.fetchall()
-        if rows:
-            found[condition] = rows
+        if cursor.execute(query + " LIMIT 3"):
+            found[condition] = cursor.fetchall()
     return found
 
 
@@ -153,9 +146,8 @@ class Client(servers.Client):
         count, refused = rng.randint(5, 15), rng.random() < 0.01
         self._one(cursor, "SELECT c_discount, w_tax FROM customer JOIN warehouse ON w_id = c_w_id "
                   "WHERE c_w_id = %s AND c_d_id = %s AND c_id = %s", w, d, c)
-        o = self._one(cursor,
-                      "SELECT d_next_o_id FROM district WHERE d_w_id = %s AND d_id = %s FOR "
-                      "UPDATE", w, d)[0]
+        o = self._one(cursor, "SELECT d_next_o_id FROM district WHERE d_w_id = %s AND d_id = %s "
+                      "FOR UPDATE", w, d)[0]
         cursor.execute("UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = %s "
                        "AND d_id = %s", (w, d))
         cursor.execute("INSERT INTO orders VALUES (%s, %s, %s, %s, NOW(), NULL, %s)",
@@ -192,9 +184,8 @@ class Client(servers.Client):
                            "AND c_last = %s ORDER BY c_first FOR UPDATE", (cw, cd, last_name(c)))
             named = cursor.fetchall()
             c = named[len(named) // 2][0]
-        credit = self._one(cursor,
-                           "SELECT c_credit FROM customer WHERE c_w_id = %s AND c_d_id = %s "
-                           "AND c_id = %s FOR UPDATE", cw, cd, c)[0]
+        credit = self._one(cursor, "SELECT c_credit FROM customer WHERE c_w_id = %s AND c_d_id "
+                           "= %s AND c_id = %s FOR UPDATE", cw, cd, c)[0]
         text = f"{c} {cd} {cw} {d} {w} {amount} " if credit == "BC" else ""
         cursor.execute("UPDATE customer SET c_balance = c_balance - %s, c_ytd_payment = "
                        "c_ytd_payment + %s, c_payment_cnt = c_payment_cnt + 1, "
@@ -223,8 +214,8 @@ class Client(servers.Client):
             owed = self._one(cursor, "SELECT SUM(ol_amount) FROM order_line WHERE ol_w_id = %s "
                              "AND ol_d_id = %s AND ol_o_id = %s", *place)[0]
             cursor.execute("UPDATE customer SET c_balance = c_balance + %s, c_delivery_cnt = "
-                           "c_delivery_cnt + 1 "
-                           "WHERE c_w_id = %s AND c_d_id = %s AND c_id = %s", (owed, w, d, c))
+                           "c_delivery_cnt + 1 WHERE c_w_id = %s AND c_d_id = %s AND c_id = %s",
+                           (owed, w, d, c))
 
     def _order_status(self, cursor) -> None:
         w, d, c = self._place()

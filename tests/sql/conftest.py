@@ -2,7 +2,6 @@
 
 
 def pytest_addoption(parser):
-    """Adds options to those of tests/conftest.py."""
     parser.addoption("--engine", default="CHEETAH", help="the engine to compare with InnoDB")
     parser.addoption("--all", action="store_true", help="every collation, not a sample")
     parser.addoption("--record", action="store_true", help="write the .expected files anew")

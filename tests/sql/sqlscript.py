@@ -34,7 +34,7 @@ $FOLDER a scratch folder.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cheetah_tools.say import Failure
 
@@ -73,24 +73,17 @@ class Loop:
     every: int = 1
 
 
-def parse(text: str, name: str) -> list:
-    """Returns the steps and loops of a script. Raises Failure with the line of a mistake."""
-    return Parser(text, name).parse()
-
-
 class Parser:
     """Parses lines and keeps open blocks on a stack."""
 
     def __init__(self, text: str, name: str):
-        self.lines = text.splitlines()
-        self.name = name
-        self.delimiter = ";"
+        self.lines, self.name, self.delimiter = text.splitlines(), name, ";"
         self.blocks = [("", [], BOTH)]   # (kind, steps, where)
-        self.loops = []
-        self.options = {}
+        self.loops, self.options = [], {}
         self.statement, self.first_line = [], 0
 
     def parse(self) -> list:
+        """Returns the steps and loops of a script. Raises Failure with the line of a mistake."""
         for number, line in enumerate(self.lines, 1):
             if not self.statement and line.startswith("--!"):
                 self.directive(number, line[3:].strip())
@@ -149,7 +142,6 @@ class Parser:
         return options
 
     def fail(self, number: int, why: str) -> None:
-        """Raises Failure for a mistake in the script."""
         raise Failure(f"{self.name}:{number}: {why}")
 
 
@@ -161,11 +153,8 @@ def expand(steps: list, rows_of, whole: bool) -> list:
             flat.append(step)
             continue
         for row in rows_of(step.query)[:: 1 if whole else step.every]:
-            flat += [fill(inner, row) for inner in step.steps]
+            # Replaces $1, $2 ..
+            flat += [replace(inner, text=re.sub(
+                r"\$(\d)", lambda found, row=row: row[int(found[1]) - 1], inner.text))
+                for inner in step.steps]
     return flat
-
-
-def fill(step: Step, row: list) -> Step:
-    """Returns a step of a loop with $1, $2 .. replaced."""
-    text = re.sub(r"\$(\d)", lambda found: row[int(found.group(1)) - 1], step.text)
-    return Step(step.line, text, step.action, step.where, step.options)

@@ -28,23 +28,19 @@ def dump(side) -> list:
 
 
 def restore(side) -> list:
-    """Restores the dump into an empty database."""
-    side.server.sql("DROP DATABASE sqltest")
-    side.server.sql("CREATE DATABASE sqltest CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
     return [f"restore: {feed(side, (side.folder / 'dump.sql').read_bytes())}"]
 
 
 def restore_cut(side) -> list:
     """Restores the first two thirds of the dump, like an interrupted download."""
-    side.server.sql("DROP DATABASE sqltest")
-    side.server.sql("CREATE DATABASE sqltest CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
     whole = (side.folder / "dump.sql").read_bytes()
-    text = feed(side, whole[: whole.rindex(b"INSERT INTO") + 300])
-    return [f"cut dump: {text}"]
+    return [f"cut dump: {feed(side, whole[:whole.rindex(b'INSERT INTO') + 300])}"]
 
 
 def feed(side, text: bytes) -> str:
-    """Runs a client with this text on its standard input. Returns its status and output."""
+    """Runs a client with this text on an empty database. Returns its status and output."""
+    side.server.sql("DROP DATABASE sqltest")
+    side.server.sql("CREATE DATABASE sqltest CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
     client = side.server.client("sqltest", stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT)
     said, _ = client.communicate(text)

@@ -4,6 +4,7 @@ everything that a client can see."""
 import re
 import threading
 import time
+from collections import namedtuple
 
 import sqlshell
 from cheetah_tools.say import Failure
@@ -15,6 +16,7 @@ SETTINGS = [
     "SET sql_mode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'",
     "SET innodb_strict_mode = 1", "SET lock_wait_timeout = 20", "SET innodb_lock_wait_timeout = 20"]
 WAIT_SECONDS = 30
+Record = namedtuple("Record", "step lines error", defaults=[0])
 # Statements whose row counts depend on whether the engine copies the table or changes it in place.
 # The engines may differ in this choice.
 COPIES = re.compile(r"^\s*(ALTER|CREATE\s+(UNIQUE\s+)?INDEX|DROP\s+INDEX)\b", re.I)
@@ -26,24 +28,13 @@ class Lost(Exception):
     """The server is gone."""
 
 
-class Record:
-    """The visible result of one step."""
-
-    def __init__(self, step, lines: list, error: int = 0):
-        self.step, self.lines, self.error = step, lines, error
-
-
 class Side:
-    """The run of one script on one engine."""
-
     def __init__(self, server, engine: str, folder):
         self.server, self.engine, self.folder = server, engine, folder
         self.connections, self.numbers, self.sent = {}, {}, {}
-        self.current = "default"
-        self.records = []
+        self.current, self.records = "default", []
 
     def prepare(self) -> None:
-        """Creates an empty database."""
         drop_databases(self.server)
         self.server.sql(f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4 "
                         "COLLATE utf8mb4_general_ci")
@@ -55,8 +46,7 @@ class Side:
                 self.step(step)
             self.check_tables()
         finally:
-            for name in list(self.connections):
-                self.close(name)
+            self.close(*self.connections)
         return self.records
 
     def step(self, step) -> None:
@@ -71,8 +61,7 @@ class Side:
         elif step.action == "wait":
             self.wait(step)
         elif step.action in ("restart", "kill"):
-            for name in list(self.connections):
-                self.close(name)
+            self.close(*self.connections)
             self.server.stop() if step.action == "restart" else self.server.kill()
             self.server.start()
         else:
@@ -83,21 +72,18 @@ class Side:
         text = self.fill(step.text)
         connection = self.connection()
         if "send" in step.options:
-            answer = Sent(connection, text)
-            self.sent[self.current] = (step, answer)
-            return
-        self.records.append(record(step, self.engine, *ask(connection, text)))
+            self.sent[self.current] = (step, Sent(connection, text))
+        else:
+            self.records.append(record(step, self.engine, *ask(connection, text)))
 
     def reap(self, step) -> None:
-        """Waits for the answer of the statement sent on this connection."""
         if self.current not in self.sent:
             raise Failure(f"line {step.line}: nothing was sent on connection {self.current}")
         sent, answer = self.sent.pop(self.current)
         self.records.append(record(sent, self.engine, *answer.result()))
 
     def wait(self, step) -> None:
-        """Waits until the query's result is not 0. The query has its own connection, so that it
-        does not disturb transactions."""
+        """Waits until the query's result is not 0, on a connection apart from transactions."""
         query = self.fill(step.text)
         deadline = time.monotonic() + WAIT_SECONDS
         while not int(self.server.value(query) or 0):
@@ -119,7 +105,6 @@ class Side:
                                   f"{row[3]}")
 
     def fill(self, text: str) -> str:
-        """Replaces $ENGINE and the other placeholders."""
         text = (text.replace("$ENGINE", self.engine).replace("$DB", DATABASE)
                 .replace("$FOLDER", str(self.folder)))
         return re.sub(r"\$ID\((\w+)\)", lambda found: str(self.numbers[found.group(1)]), text)
@@ -139,22 +124,19 @@ class Side:
             self.numbers[self.current] = opened.thread_id()
         return self.connections[self.current]
 
-    def close(self, name: str) -> None:
-        """Closes a connection and waits until the server has removed it."""
-        connection = self.connections.pop(name, None)
-        if connection is None:
-            return
-        self.sent.pop(name, None)
-        try:
-            connection.close()
-        except Exception:  # already closed
-            return
-        if self.server.died():
-            return
-        number, deadline = self.numbers[name], time.monotonic() + WAIT_SECONDS
-        while time.monotonic() < deadline and self.server.value(
-                f"SELECT COUNT(*) FROM information_schema.processlist WHERE id = {number}"):
-            time.sleep(0.005)
+    def close(self, *names: str) -> None:
+        """Closes connections, and waits for each until the server has removed it."""
+        for name in names:
+            connection = self.connections.pop(name, None)
+            self.sent.pop(name, None)
+            try:
+                connection.close()
+            except Exception:  # not opened, or already closed
+                continue
+            number, deadline = self.numbers[name], time.monotonic() + WAIT_SECONDS
+            while (time.monotonic() < deadline and not self.server.died() and self.server.value(
+                    f"SELECT COUNT(*) FROM information_schema.processlist WHERE id = {number}")):
+                time.sleep(0.005)
 
 
 class Sent(threading.Thread):
@@ -186,8 +168,7 @@ def drop_databases(server) -> None:
 
 
 def ask(connection, text: str) -> tuple:
-    """Runs one statement and returns the error number, the message, the result sets, the affected
-    rows, the info text and the warnings."""
+    """Returns error number, message, result sets, affected rows, info text and warnings."""
     import pymysql
     cursor = connection.cursor()
     error, message, results, affected, info, warned = 0, "", [], 0, "", 0
@@ -225,12 +206,6 @@ def warnings_of(connection) -> list:
         raise Lost(str(failure)) from failure
 
 
-def is_of_old_snapshot(error: int, number: int) -> bool:
-    """Returns whether this is one of InnoDB's extra warnings about a snapshot that is too old.
-    InnoDB warns about indexes and once for each layer of the server that reports the error."""
-    return error == DEFINITION_CHANGED or number == INSUFFICIENT_HISTORY
-
-
 def record(step, engine: str, error: int, message: str, results: list, affected: int, info: str,
            warnings: list) -> Record:
     """Returns the lines to compare."""
@@ -245,11 +220,14 @@ def record(step, engine: str, error: int, message: str, results: list, affected:
             lines += result_lines(step, head, rows)
         if not error and not results and not COPIES.match(step.text):
             lines.append(f"affected {affected}" + (f" ({info})" if info else ""))
+        # Without InnoDB's extra warnings about a snapshot that is too old: it warns about indexes
+        # and once for each layer of the server that reports the error.
         lines += [f"{level.lower()} {number}" + ("" if by_number else f": {text}")
                   for level, number, text in warnings
                   if not (error and int(number) == error and level == "Error")
-                  and not is_of_old_snapshot(error, int(number))]
-    return Record(step, [neutral(line, engine) for line in lines], error)
+                  and error != DEFINITION_CHANGED and int(number) != INSUFFICIENT_HISTORY]
+    engine_name = re.compile(rf"\b{re.escape(engine)}\b", re.I)
+    return Record(step, [engine_name.sub("ENGINE", line) for line in lines], error)
 
 
 def result_lines(step, head: list, rows: list) -> list:
@@ -263,13 +241,7 @@ def result_lines(step, head: list, rows: list) -> list:
             + (lines if step.in_order() else sorted(lines)))
 
 
-def neutral(text: str, engine: str) -> str:
-    """Replaces the engine's name."""
-    return re.sub(rf"\b{re.escape(engine)}\b", "ENGINE", text, flags=re.I)
-
-
 def shown(value) -> str:
-    """Returns a value as text."""
     if value is None:
         return "NULL"
     if isinstance(value, bytes):

@@ -35,18 +35,20 @@ LINES_SHOWN = 24
 def test_same_as_innodb(name, pair, request):
     choice = request.config.option
     place = SCRIPTS / f"{name}.sql"
-    script = sqlscript.parse(place.read_text(), place.name)
-    steps = sqlscript.expand(script, lambda query: rows_of(pair, query), choice.all)
+    script = sqlscript.Parser(place.read_text(), place.name).parse()
+    steps = sqlscript.expand(
+        script, lambda query: [list(map(str, row)) for row in pair.sql(query, "mysql")], choice.all)
     sides = [run(pair, engine, steps) for engine in (REFERENCE, choice.engine)]
     sqlside.drop_databases(pair)
     print("\n".join(text_of(record) for record in sides[1].records) if choice.show else "")
-    problems = slips(sides[0], name) + differences(name, *(common(side) for side in sides))
+    problems = slips(sides[0], name) + differences(name, *(
+        [record for record in side.records if record.step.where == sqlscript.BOTH]
+        for side in sides))
     problems += expectations(name, sides[1], choice)
     assert not problems, "\n".join([f"{len(problems)} differences", *problems[:DIFFERENCES_SHOWN]])
 
 
 def run(server, engine: str, steps: list):
-    """Runs the steps for an engine."""
     skipped = sqlscript.INNODB_ONLY if engine == "CHEETAH" else sqlscript.CHEETAH_ONLY
     files = scratch("sqlfiles")
     side = sqlside.Side(server, engine, files)
@@ -54,25 +56,11 @@ def run(server, engine: str, steps: list):
         side.prepare()
         side.run([step for step in steps if step.where != skipped])
     except sqlside.Lost as failure:
-        pytest.fail(f"the server was lost on {engine} ({failure}) after line {last_line(side)}")
+        last = side.records[-1].step.line if side.records else 0
+        pytest.fail(f"the server was lost on {engine} ({failure}) after line {last}")
     finally:
         shutil.rmtree(files, ignore_errors=True)
     return side
-
-
-def rows_of(server, query: str) -> list:
-    """Returns the rows of a loop's query as strings."""
-    return [[str(value) for value in row] for row in server.sql(query, "mysql")]
-
-
-def last_line(side) -> int:
-    """Returns the line of the last step that returned an answer."""
-    return side.records[-1].step.line if side.records else 0
-
-
-def common(side) -> list:
-    """Returns the records of steps that run on both sides."""
-    return [record for record in side.records if record.step.where == sqlscript.BOTH]
 
 
 def slips(side, name: str) -> list:

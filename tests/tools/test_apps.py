@@ -1,5 +1,4 @@
-"""Tests the parts of `make apps` that need no server: unpacking packages, and the reason for a
-skip."""
+"""The parts of `make apps` that need no server: unpacking packages, and the reason for a skip."""
 
 import os
 import sys
@@ -67,6 +66,5 @@ def test_sources_are_those_of_the_versions_in_the_lock(fetched):
 
 def test_the_first_choice_of_each_dependency_is_taken(monkeypatch):
     text = ("Package: a\nDepends: php-cli, php-x (>= 1.2) | php-y, perl:any\nSuggests: z\n")
-    monkeypatch.setattr(apt.Archive, "_run",
-                        lambda *_words: type("Done", (), {"stdout": text}))
+    monkeypatch.setattr(apt.Archive, "_run", lambda *_words: type("Done", (), {"stdout": text}))
     assert apt.Archive().depends("a") == ["php-cli", "php-x", "perl"]

@@ -97,7 +97,6 @@ class Watch:
         self.folder, self.snapshot, self.left, self.shared_bytes = folder, snapshot_folder, [], 0
 
     def take(self, *_):
-        """Takes one file."""
         places = sorted(place for place in self.snapshot.rglob("*") if place.is_file())
         self.left.append([str(place.relative_to(self.snapshot)) for place in places])
         return "digest"
@@ -271,8 +270,7 @@ def test_what_mariadb_backup_has_written_is_synced_before_a_backup_is_complete(t
     places = write_rest(target / record.SERVER)
     making = make.Making(options, target, copying.Folder(target))
     making.take_rest(target / record.SERVER)
-    assert {place.stat().st_ino for place in places} <= synced
-    assert len(making.files) == len(places)
+    assert {place.stat().st_ino for place in places} <= synced and len(making.files) == len(places)
 
 
 def test_what_mariadb_backup_has_put_into_a_data_folder_is_synced(tmp_path, synced, monkeypatch):

@@ -31,8 +31,7 @@ PROFILE = {"CARGO_PROFILE_DEV_OPT_LEVEL": "1", "CARGO_PROFILE_DEV_DEBUG": "line-
 
 @pytest.fixture(scope="module")
 def deny():
-    """Returns a function that runs cargo-deny's checks on a manifest and returns the finished
-    process."""
+    """Returns a function that runs cargo-deny on a manifest and returns the finished process."""
     program = installed()
     if not program:
         pytest.skip("cargo-deny is not installed")
@@ -44,14 +43,8 @@ def deny():
 
 
 def installed() -> str | None:
-    """Returns the path of the machine's cargo-deny."""
-    places = [os.environ["PATH"], str(cargo_home() / "bin")]
-    return shutil.which("cargo-deny", path=os.pathsep.join(places))
-
-
-def cargo_home() -> Path:
-    """Returns the folder in which cargo installs programs."""
-    return Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo")
+    home = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo")
+    return shutil.which("cargo-deny", path=f"{os.environ['PATH']}{os.pathsep}{home / 'bin'}")
 
 
 def test_every_crate_may_be_linked(deny):
@@ -93,11 +86,11 @@ def packages(tmp_path_factory):
     return folders
 
 
-def run(words: list, **settings: str) -> None:
-    """Runs a cargo command in the project."""
+def run(words: list, **settings: str) -> str:
     done = subprocess.run(words, cwd=PROJECT, env={**os.environ, **settings}, text=True,
                           capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.mark.parametrize("crate", CRATES)
@@ -127,12 +120,8 @@ def test_the_packages_compile(packages):
 
 
 def test_every_crate_has_a_licence_of_the_list():
-    """Other crates' licences must be on the allow list; our own crates must have the engine's
-    licence."""
-    done = subprocess.run(["cargo", "metadata", "--format-version=1", "--locked"], cwd=PROJECT,
-                          text=True, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr
-    packages = json.loads(done.stdout)["packages"]
+    """Other crates' licences must be on the allow list, and ours are the engine's."""
+    packages = json.loads(run(["cargo", "metadata", "--format-version=1", "--locked"]))["packages"]
     names = {f"{p['name']} {p['version']}: {p.get('license')}": p for p in packages}
     assert not [name for name, p in names.items() if not allowed(p.get("license") or "")
                 and p.get("license") not in EXCEPTIONS.get(p["name"], ())]

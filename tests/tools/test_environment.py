@@ -1,5 +1,4 @@
-"""Tests of the virtual environment: when it is created, that a partial one never remains, and which
-messages appear."""
+"""The virtual environment: when it is created, no partial one remains, which messages appear."""
 
 import fcntl
 import os

@@ -1,5 +1,6 @@
-"""Tests the ledger of `make crash IMAGES=n`: where a run continues, when it stops, and what it
-reports."""
+"""The ledger of `make crash IMAGES=n`: where a run continues, when it stops, what it reports."""
+
+from unittest.mock import Mock
 
 import pytest
 from cheetah_tools import images
@@ -16,20 +17,17 @@ class Simulation:
         self.bad, self.explored, self.stopped = bad, [], False
 
     def explore(self, no: int) -> tuple:
-        """Explores one chunk."""
         self.explored.append(no)
         if no in self.bad:
             return None, f"FAILED from seed {no * CHUNK + 1}"
         return 1000, ""
 
     def stop(self) -> None:
-        """Records the stop."""
         self.stopped = True
 
 
 def run(path, wanted: int, bad=(), jobs: int = 1, commit: str = "abc1234") -> tuple:
-    """Runs one command; returns its exit status, the chunks it explored, and the total number of
-    images."""
+    """Returns a command's exit status, the chunks it explored, and the total of images."""
     simulation = Simulation(bad)
     with images.Ledger(path) as ledger:
         status = images.run(ledger, commit, wanted, jobs, simulation)
@@ -76,16 +74,12 @@ def test_a_last_line_that_was_cut_short_is_left_out_and_its_chunk_run_again(tmp_
         lines = path.read_text().splitlines(keepends=True)
         assert lines[:2] == before and len(lines) == 3 and "\tdef5678\t" in lines[2]
     path.write_text(before[0][:5])
-    assert run(path, 1000) == (0, [0], 1000)
-    assert path.read_text().startswith(before[0])
+    assert run(path, 1000) == (0, [0], 1000) and path.read_text().startswith(before[0])
 
 
 def test_ctrl_c_ends_what_runs_and_notes_nothing_of_it(tmp_path, monkeypatch):
-    def interrupted(*_, **__):
-        raise KeyboardInterrupt
-
     simulation = Simulation()
-    monkeypatch.setattr(images, "wait", interrupted)
+    monkeypatch.setattr(images, "wait", Mock(side_effect=KeyboardInterrupt))
     with images.Ledger(tmp_path / "l") as ledger, pytest.raises(KeyboardInterrupt):
         images.run(ledger, "abc", 1, 1, simulation)
     assert simulation.stopped and len((tmp_path / "l").read_text().splitlines()) == 1

@@ -13,7 +13,6 @@ A, B, C, D = (Place("d", table) for table in "abcd")
 
 
 def constraint(child: Place, parent: Place, label: str = "k") -> Constraint:
-    """Returns a constraint on one column."""
     return Constraint(child, label, ("x",), parent, ("id",), "RESTRICT", "RESTRICT")
 
 
@@ -86,8 +85,7 @@ def test_definitions_that_differ_by_their_engine_alone_are_equal():
 
 
 def test_the_estimate_of_innodbs_files_holds_for_small_tables_too():
-    """Each row has the bytes of pages, the number of indexes, and the size of InnoDB 10.11.18's
-    file."""
+    """Rows: bytes of pages, number of indexes, and the size of InnoDB 10.11.18's file."""
     for bytes_of_pages, indexes, file_bytes in (
             (49152, 3, 114688), (180224, 2, 212992), (622592, 1, 2097152), (5521408, 2, 9437184),
             (11517952, 3, 15728640), (21610496, 1, 26214400), (43859968, 2, 54525952)):
@@ -97,12 +95,10 @@ def test_the_estimate_of_innodbs_files_holds_for_small_tables_too():
 
 def test_the_old_table_frees_its_room_when_the_new_one_is_there():
     small, large = Weight(100, 30, 10.0, 5, 100), Weight(1000, 300, 0.0, 50, 1000)
-    assert estimate.peak([small]) == 38
-    assert estimate.peak([small, large]) == 30 - 100 + 350
+    assert estimate.peak([small]) == 38 and estimate.peak([small, large]) == 30 - 100 + 350
     assert estimate.peak([large, small]) == 350
     assert estimate.peak([small._replace(freed=0), large._replace(freed=0)]) == 30 + 350
-    assert estimate.needed([]) == 0
-    assert estimate.needed([large]) == 385 + estimate.RESERVE_BYTES
+    assert estimate.needed([]) == 0 and estimate.needed([large]) == 385 + estimate.RESERVE_BYTES
 
 
 @pytest.mark.parametrize("options, expected", [
@@ -142,7 +138,6 @@ class Remote:
         self.disks = disks
 
     def run(self, statement: str) -> list:
-        """Answers the queries of `estimate.free_bytes`."""
         if "DISKS" not in statement:
             return [["/srv/data/", "elsewhere", "10.0.0.7:4711"]]
         if self.disks is None:

@@ -10,7 +10,6 @@ from test_docs import LINE_MAX, links
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """The folder with the package's documents."""
     made = tmp_path_factory.mktemp("package")
     package.place_documents(made)
     return made
@@ -36,8 +35,7 @@ def test_the_package_has_what_its_readers_are_sent_to(folder):
 
 
 def test_an_installed_plugin_comes_with_settings(tmp_path):
-    """The settings are installed if option files are organized as on Debian; otherwise they are
-    printed."""
+    """Settings are installed where option files are as on Debian, and printed elsewhere."""
     assert "cheetah = FORCE" in package.place_settings(tmp_path)
     target = tmp_path / package.CONFIGURATION
     target.parent.mkdir(parents=True)

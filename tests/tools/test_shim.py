@@ -55,14 +55,12 @@ class Root:
         self.shim("shims", OLD)
 
     def write(self, name: str, text: str) -> Path:
-        """Writes a file; returns its path."""
         place = self.folder / name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text)
         return place
 
     def program(self, name: str, text: str) -> None:
-        """Writes an executable file."""
         self.write(name, text).chmod(0o755)
 
     def server(self, version: str, status: str = "installed") -> None:
@@ -72,7 +70,6 @@ class Root:
                    f"Maintainer: x\nVersion: {version}\nDescription: x\n\n" if version else "")
 
     def shim(self, kind: str, version: str) -> None:
-        """Adds a plugin for a version."""
         self.write(f"usr/lib/cheetah/{kind}/{version[2:]}/ha_cheetah.so", f"for {version}")
 
     def offer(self, installed: str, candidate: str) -> None:
@@ -88,7 +85,6 @@ class Root:
         self.write(f"usr/lib/cheetah/built/{version[2:]}/core", said.stdout)
 
     def run(self, *words: str, given: str = "", builds: str = "") -> subprocess.CompletedProcess:
-        """Runs the package's program or its hook."""
         hooks = {"hook": PACKAGING / "apt-hook", "update": PACKAGING / "update-hook"}
         program = hooks.get(words[0], self.folder / "usr/sbin/cheetah-shim")
         environment = {"PATH": f"{self.programs}:{os.environ['PATH']}",
@@ -187,8 +183,7 @@ def test_a_plugin_that_was_built_goes_with_the_engine(root):
     assert done.returncode == 0 and "keeps the previous engine" in done.stderr
     assert root.link() == "/usr/lib/cheetah/built/10.11.19-0+deb12u1/ha_cheetah.so"
     (root.folder / "offline").unlink()
-    assert root.run("fit").returncode == 0
-    assert root.run("has", NEW).returncode == 0
+    assert root.run("fit").returncode == 0 and root.run("has", NEW).returncode == 0
 
 
 def test_the_link_stays_while_a_plugin_is_built_for_a_new_engine(root):
@@ -241,8 +236,7 @@ def test_a_link_to_nothing_is_set_anew(root):
     root.run("fit")
     root.built(OLD)
     (root.folder / root.link()[1:]).unlink()
-    assert root.run("take").returncode == 0
-    assert (root.folder / root.link()[1:]).exists()
+    assert root.run("take").returncode == 0 and (root.folder / root.link()[1:]).exists()
 
 
 def test_take_builds_none(root):
@@ -262,8 +256,7 @@ def test_without_a_server_there_is_nothing_to_fit(root):
     root.run("fit")
     for version, status in (("", ""), (OLD, "config-files")):
         root.server(version, status)
-        assert root.run("fit").returncode == 0
-        assert root.link() == ""
+        assert root.run("fit").returncode == 0 and root.link() == ""
 
 
 def test_apt_may_change_the_server_if_there_is_a_plugin_or_one_can_be_built(root):
@@ -272,8 +265,7 @@ def test_apt_may_change_the_server_if_there_is_a_plugin_or_one_can_be_built(root
     (root.folder / "usr/lib/cheetah/shims/10.11.19-0+deb12u1/ha_cheetah.so").unlink()
     done = root.hook(change("libc6", "1", "2", "/archive/libc6.deb"),
                      change(CORE, OLD, NEW, "/archive/core.deb"))
-    assert done.returncode == 0 and "built" in done.stderr
-    assert root.run("has", NEW).returncode == 0
+    assert done.returncode == 0 and "built" in done.stderr and root.run("has", NEW).returncode == 0
 
 
 def test_apt_is_refused_a_server_that_there_is_no_plugin_for(root):

@@ -1,5 +1,4 @@
-"""Tests the logic of `make soak`: which rounds are drawn, when it ends, and what its ledger
-contains."""
+"""The logic of `make soak`: which rounds are drawn, when it ends, and its ledger's content."""
 
 import itertools
 import threading
@@ -104,13 +103,11 @@ def test_rounds_count_that_others_have_run_of_the_engine(monkeypatch, capsys):
         soak.note("a commit", soak.engine_of_project(), 5, number, 3, 0, 1000, result, "a command")
     soak.LEDGER.rename(soak.LANDED)
     run = Rounds(monkeypatch, 1000)
-    assert soak.soak(1, 5, run) == 0
-    assert run.numbers == [2, 4]
+    assert soak.soak(1, 5, run) == 0 and run.numbers == [2, 4]
     said = capsys.readouterr().out
     assert "goes on: 2 rounds of engine " in said and "soak: 4 rounds of engine " in said
     run.numbers.clear()
-    assert soak.soak(1.2, 5, run) == 0
-    assert run.numbers == [5]
+    assert soak.soak(1.2, 5, run) == 0 and run.numbers == [5]
 
 
 def test_a_soak_that_failed_goes_on_at_another_commit_only(monkeypatch):
@@ -151,8 +148,7 @@ def test_ctrl_c_ends_the_rounds_that_run_and_notes_none():
 
 
 def test_rounds_that_only_skip_prove_nothing(monkeypatch, capsys):
-    run = Rounds(monkeypatch, 4000, (True, 0, 2))
-    assert soak.soak(1, 5, run) == 1
+    assert soak.soak(1, 5, Rounds(monkeypatch, 4000, (True, 0, 2))) == 1
     assert "soak: 0 rounds " in capsys.readouterr().out
     assert soak.LEDGER.read_text().splitlines()[-1].split("\t")[8] == "skipped"
 
@@ -161,8 +157,7 @@ def test_a_round_that_hangs_is_ended_and_says_what_it_was_at(monkeypatch):
     monkeypatch.setattr(soak, "SECONDS_MAX", 0.5)
     monkeypatch.setattr(stuck, "describe", lambda pid: f"process {pid} sleeps")
     ok, passed, skipped = soak.run(1, ["-c", "import time; time.sleep(600)"])
-    assert (ok, passed, skipped) == (False, 0, 0)
-    assert " sleeps" in soak.log_of(1).read_text()
+    assert (ok, passed, skipped) == (False, 0, 0) and " sleeps" in soak.log_of(1).read_text()
 
 
 def test_a_round_counts_by_its_report_or_as_one():
@@ -170,14 +165,10 @@ def test_a_round_counts_by_its_report_or_as_one():
     assert soak.run(2, ["-c", "raise SystemExit(1)"]) == (False, 0, 0)
 
 
-def test_no_time_is_refused():
-    with pytest.raises(Failure, match="HOURS"):
-        soak.main(["--hours", "0"])
-
-
-def test_no_job_is_refused():
-    with pytest.raises(Failure, match="JOBS"):
-        soak.main(["--hours", "1", "--jobs", "0"])
+@pytest.mark.parametrize("words, named", [("--hours 0", "HOURS"), ("--hours 1 --jobs 0", "JOBS")])
+def test_no_time_and_no_job_are_refused(words, named):
+    with pytest.raises(Failure, match=named):
+        soak.main(words.split())
 
 
 def test_a_ledger_with_a_broken_line_is_refused():

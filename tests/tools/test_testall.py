@@ -4,6 +4,7 @@ import os
 import re
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from cheetah_tools import stuck, testall
@@ -23,8 +24,7 @@ def is_asleep(file: Path, program: str) -> bool:
 
 
 def run(tmp_path, monkeypatch, program: str, script: str) -> testall.Sum:
-    """Runs a step that may take a second from when the program whose ID it writes to a file
-    sleeps."""
+    """Runs a step that may take a second once the program whose ID it writes sleeps."""
     monkeypatch.setattr(testall, "LOGS", tmp_path)
     begin = testall.Running
 
@@ -60,8 +60,7 @@ def test_what_a_step_may_take_is_said_in_minutes(words, seconds, tmp_path, monke
     begin, given = testall.Running, []
     monkeypatch.setattr(testall, "Running",
                         lambda step, most: given.append((step.name, most)) or begin(step, most))
-    assert testall.main([*words, "quick"]) == 0
-    assert given == [("quick", seconds)]
+    assert testall.main([*words, "quick"]) == 0 and given == [("quick", seconds)]
 
 
 def test_another_series_runs_what_needs_a_server(monkeypatch):
@@ -79,8 +78,7 @@ def test_lines_that_say_what_failed_are_told():
 
 def test_a_step_that_hangs_is_ended_with_all_it_started_and_says_what_it_was_at(
         tmp_path, monkeypatch, capsys):
-    script = "sleep 600 & echo begun; echo $! > {}; wait"
-    total = run(tmp_path, monkeypatch, "sleep", script)
+    total = run(tmp_path, monkeypatch, "sleep", "sleep 600 & echo begun; echo $! > {}; wait")
     assert (total.passed, total.failed, total.skipped) == (0, 1, 0)
     shown = capsys.readouterr().out
     assert re.search(r"FAILED in \d+ s(.|\n)*begun(.|\n)*was ended after 1 s(.|\n)*"
@@ -89,9 +87,7 @@ def test_a_step_that_hangs_is_ended_with_all_it_started_and_says_what_it_was_at(
 
 
 def test_ctrl_c_while_a_step_is_ended_ends_it_as_well(tmp_path, monkeypatch):
-    def interrupted(_pid):
-        raise KeyboardInterrupt
-    monkeypatch.setattr(stuck, "describe", interrupted)
+    monkeypatch.setattr(stuck, "describe", Mock(side_effect=KeyboardInterrupt))
     monkeypatch.setattr(stuck, "STOP_SECONDS_MAX", 1)
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, monkeypatch, "sh", "trap '' TERM; echo $$ > {}; sleep 600 & wait")

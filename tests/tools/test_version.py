@@ -1,5 +1,4 @@
-"""Tests that Cargo.toml has the only version: everything else takes it from there or is compared
-here."""
+"""Cargo.toml has the only version: everything else takes it from there or is compared here."""
 
 import re
 import shlex
@@ -14,7 +13,6 @@ OURS = {"cheetah", "cheetah-cli", "cheetah-ffi", "cheetah-io"}
 
 
 def parsed(name: str) -> dict:
-    """Returns a parsed TOML file of cargo."""
     return tomllib.loads((PROJECT / name).read_text())
 
 
@@ -30,8 +28,7 @@ def test_the_crates_have_the_version_of_the_workspace():
 
 
 def test_the_plugin_has_the_version_of_the_workspace(tmp_path):
-    """Compiles the sources that users' machines compile, with users' flags and with the project's
-    flags."""
+    """Compiles the sources that users compile, with their flags and with the project's."""
     major, minor, _ = VERSION.split(".")
     package.place_sources(tmp_path)
     source = tmp_path / "version_test.cc"

@@ -70,8 +70,7 @@ def versions() -> tuple:
 
 
 def ensure() -> None:
-    """Builds the machine and the archive if they do not exist. Raises Failure if something is
-    missing."""
+    """Builds the missing machine and archive. Raises Failure if something is missing."""
     ours, other = versions()
     marker = PLACE / "made"
     wanted = repr((ours, other, OF_SERVER, HEADERS, OTHERS, SETTINGS, UNATTENDED, RELEASE_FILE))
@@ -121,7 +120,6 @@ def change_version(file: Path, folder: Path, old: str, new: str) -> Path:
 
 
 def write_index(folder: Path) -> None:
-    """Writes the index files that apt reads."""
     stanzas = []
     for file in sorted(folder.glob("*.deb")):
         control = subprocess.run(["dpkg-deb", "-f", str(file)], text=True, capture_output=True,
@@ -151,12 +149,10 @@ def write_source(folder: Path, version: str, with_files: bool = True) -> None:
 
 
 def sha256(file: Path) -> str:
-    """Returns the SHA-256 checksum of a file."""
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def make_base(source: apt.Archive, ours: str) -> None:
-    """Builds a minimal Debian with the server."""
     step("making a small Debian for tests of upgrades (some minutes)")
     tools = PLACE / "tools"
     setup.unpack_debs(source.download(["debootstrap"], tools / "debs"), tools)
@@ -192,8 +188,7 @@ def make_base(source: apt.Archive, ours: str) -> None:
 
 
 def fetch_unattended(fresh: Path, inside: list) -> None:
-    """Adds unattended-upgrades and its dependencies to the archive, or the reason if they cannot be
-    fetched."""
+    """Adds unattended-upgrades and its dependencies to the archive, or why there are none."""
     folder, cache = ARCHIVE / "unattended", fresh / "var/cache/apt/archives"
     folder.mkdir()
     run([*inside, "apt-get", "clean"])
@@ -208,8 +203,7 @@ def fetch_unattended(fresh: Path, inside: list) -> None:
 
 
 def run(words: list, environment: dict = None) -> str:
-    """Runs a command and returns its output. Raises Failure with the end of the output if the
-    command fails."""
+    """Returns a command's output. Raises Failure with the end of the output if it fails."""
     done = subprocess.run(list(map(str, words)), env={**ENVIRONMENT, **(environment or {})},
                           text=True, timeout=SECONDS, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
@@ -219,17 +213,14 @@ def run(words: list, environment: dict = None) -> str:
 
 
 class Machine:
-    """A running copy of the machine. The scripts of the server's packages start and stop the
-    server."""
+    """A running copy. The scripts of the server's packages start and stop the server."""
 
     def __init__(self, folder: Path):
-        """`folder`: a folder for the machine's files."""
         self.folder, self.root = folder, folder / "root"
         for name in ("root", "upper", "work"):
             (folder / name).mkdir(parents=True)
-        script = ('mount -t overlay overlay '
-                  '-o "lowerdir=$1,upperdir=$2/upper,workdir=$2/work" "$2/root"; '
-                  'cd "$2/root"; mount -t proc proc proc; mount -t tmpfs tmpfs run; '
+        script = ('mount -t overlay overlay -o "lowerdir=$1,upperdir=$2/upper,workdir=$2/work" '
+                  '"$2/root"; cd "$2/root"; mount -t proc proc proc; mount -t tmpfs tmpfs run; '
                   'mount -t tmpfs tmpfs dev/shm; mount -t devpts devpts dev/pts; '
                   'mkdir -p archive; mount --bind "$3" archive; mkdir run/lock; '
                   'exec chroot . sh -c "echo ready; while :; do sleep 1; done"')
@@ -245,7 +236,6 @@ class Machine:
         assert not self.inside("/").samefile("/"), "commands would run on the machine of the tests"
 
     def end(self) -> None:
-        """Kills all processes of the machine and deletes it."""
         self.outer.kill()
         self.outer.wait()
         self.outer.stdout.close()
@@ -266,10 +256,9 @@ class Machine:
 
     def offer(self, *names: str) -> str:
         """Configures apt to use only these folders of the archive. Returns apt's output."""
-        lines = [f"deb [trusted=yes] file:/archive/{name} ./\n" for name in names]
-        lines += [f"deb [trusted=yes] file:{folder} ./\n" for folder in [OWN]
-                  if self.inside(folder).exists()]
-        self.write("/etc/apt/sources.list", "".join(lines))
+        folders = [f"/archive/{name}" for name in names] + [OWN] * self.inside(OWN).exists()
+        self.write("/etc/apt/sources.list",
+                   "".join(f"deb [trusted=yes] file:{folder} ./\n" for folder in folders))
         return self.run("apt-get update")
 
     def add(self, *files: Path) -> None:
@@ -289,16 +278,13 @@ class Machine:
         self.inside(path).write_text(text)
 
     def install(self, file: Path, options: str = "", fails: bool = False) -> str:
-        """Installs a package file with apt."""
         shutil.copy(file, self.inside("/root"))
         return self.apt(f"install --no-install-recommends {options} /root/{file.name}", fails)
 
     def apt(self, words: str, fails: bool = False) -> str:
-        """Runs apt-get non-interactively."""
         return self.run(f"apt-get -y -q --allow-downgrades {words}", fails)
 
     def sql(self, text: str, fails: bool = False) -> str:
-        """Runs SQL and returns the output."""
         return self.run(f'mariadb --skip-column-names -e "{text}"', fails).strip()
 
     def server_runs(self) -> bool:
@@ -338,11 +324,9 @@ class Machine:
         assert not self.run("cat /root/watch.log; cat /root/missing 2>/dev/null; true")
 
     def log(self) -> str:
-        """Returns the end of the server's log."""
         return self.run("tail -n 40 /var/lib/mysql/error.log; true")
 
     def wait_for(self, command: str) -> None:
-        """Waits until a command succeeds."""
         self.run(f"for i in $(seq 100); do {command} > /dev/null 2>&1 && exit 0; sleep 0.3; done; "
                  "exit 1")
 
@@ -386,12 +370,10 @@ def plain(folder: Path, name: str, version: str, depends: str = "") -> Path:
 
 
 def fields(file: Path, *names: str) -> list:
-    """Returns fields of a package's control file."""
     return [package.output(["dpkg-deb", "-f", str(file), name]) for name in names]
 
 
 def unpack(file: Path) -> Path:
-    """Unpacks a package's files and control files."""
     root = Path(tempfile.mkdtemp(dir=PLACE))
     root.chmod(0o755)
     subprocess.run(["dpkg-deb", "-R", str(file), str(root)], check=True)
@@ -399,7 +381,6 @@ def unpack(file: Path) -> Path:
 
 
 def pack(root: Path, target: Path) -> Path:
-    """Packs these files into a package and deletes them."""
     target.parent.mkdir(parents=True, exist_ok=True)
     subprocess.run(["dpkg-deb", "-Zgzip", "-z1", "-b", str(root), str(target)], check=True,
                    stdout=subprocess.DEVNULL)
@@ -408,8 +389,7 @@ def pack(root: Path, target: Path) -> Path:
 
 
 def with_unknown_feature(control: bytes) -> bytes:
-    """Sets an unknown feature in both copies of the engine's control block, as a later engine
-    could."""
+    """Sets an unknown feature in both control blocks, as a later engine could."""
     copies = []
     for at in (0, COPY_BYTES):
         block = bytearray(control[at:at + COPY_BYTES])

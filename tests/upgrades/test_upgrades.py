@@ -72,7 +72,6 @@ def shop(machine, engine):
 
 
 def create_tables(machine) -> None:
-    """Creates a database with one table per engine."""
     machine.sql("CREATE DATABASE shop; USE shop; "
                 "CREATE TABLE item (id INT PRIMARY KEY, name VARCHAR(60), KEY (name)) "
                 "ENGINE=CHEETAH; "
@@ -173,10 +172,9 @@ def test_an_engine_that_dpkg_configures_after_the_server(shop, engine, ours, tmp
     shop.run(f"dpkg --auto-deconfigure --unpack {' '.join(files)}")
     shop.run(f"dpkg --configure {' '.join(names)}; true")
     assert "unpacked" in shop.run(f"dpkg-query -W -f '${{db:Status-Status}}' {ENGINE}")
-    if first == ENGINE:
-        assert shop.plugin() == f"/usr/lib/cheetah/built/{ours[2:]}/ha_cheetah.so"
-    else:
-        assert shop.plugin() == f"/usr/lib/cheetah/shims/{later[2:]}/ha_cheetah.so"
+    place = f"built/{ours[2:]}" if first == ENGINE else f"shims/{later[2:]}"
+    assert shop.plugin() == f"/usr/lib/cheetah/{place}/ha_cheetah.so"
+    if first != ENGINE:
         assert_rows(shop)
     shop.run("dpkg --configure -a")
     shop.assert_plugin_was_there()
@@ -188,8 +186,7 @@ def test_an_engine_that_dpkg_configures_after_the_server(shop, engine, ours, tmp
 def test_a_server_that_a_plugin_is_built_for(shop, ours):
     rebuilt = machines.later(ours, "rebuilt")
     shop.offer("now", "rebuilt")
-    said = shop.apt("upgrade")
-    assert f"building a plugin for {CORE} {rebuilt}" in said
+    assert f"building a plugin for {CORE} {rebuilt}" in shop.apt("upgrade")
     assert shop.version(CORE) == rebuilt
     assert shop.plugin() == f"/usr/lib/cheetah/built/{rebuilt[2:]}/ha_cheetah.so"
     assert_tables(shop)
@@ -212,8 +209,7 @@ def test_a_server_without_a_plugin_is_refused(shop, ours, other, command):
 def test_without_a_compiler_it_is_refused_too(shop, ours):
     shop.run("mv /usr/bin/g++ /usr/bin/g++.away")
     shop.offer("now", "rebuilt")
-    assert "g++ is missing" in shop.apt("upgrade", fails=True)
-    assert shop.version(CORE) == ours
+    assert "g++ is missing" in shop.apt("upgrade", fails=True) and shop.version(CORE) == ours
     assert_tables(shop)
 
 
@@ -224,8 +220,7 @@ def test_a_server_without_a_plugin_anyway(shop, ours, other):
     assert shop.version(CORE) == other and shop.plugin() == ""
     assert_down(shop, "ha_cheetah.so")
     shop.run("dpkg --configure -a; true")
-    names = " ".join(f"{name}={ours}" for name in machines.OF_SERVER)
-    shop.apt(f"install {names}")
+    shop.apt(f"install {' '.join(f'{name}={ours}' for name in machines.OF_SERVER)}")
     assert_tables(shop)
 
 
@@ -243,15 +238,13 @@ def test_dpkg_alone_does_not_ask(shop, ours, other):
 
 def test_the_next_series_is_refused(shop, ours):
     shop.offer("now", "series")
-    said = shop.apt("dist-upgrade", fails=True)
-    assert f"remove {ENGINE} in the same run" in said
+    assert f"remove {ENGINE} in the same run" in shop.apt("dist-upgrade", fails=True)
     assert shop.version(CORE) == ours and shop.version(ENGINE)
     assert_tables(shop)
 
 
 def test_removal_and_reinstallation(shop, engine):
-    said = shop.apt(f"remove {ENGINE}")
-    assert "the tables stay" in said
+    assert "the tables stay" in shop.apt(f"remove {ENGINE}")
     shop.run("service mariadb stop")
     assert_down(shop, "ha_cheetah.so")
     shop.offer("now")       # apt works although the hook is missing
@@ -342,8 +335,7 @@ def test_an_older_engine(shop, engine, ours, tmp_path):
     """An older engine can use the tables. If a later engine has added an unknown feature, the older
     engine does not start and changes nothing."""
     older = machines.changed(engine, tmp_path / "older.deb", servers=[ours], version="0.0.9")
-    said = shop.install(older)
-    assert "0.0.9 is older than" in said
+    assert "0.0.9 is older than" in shop.install(older)
     assert_tables(shop, after="restart")
     shop.run("service mariadb stop")
     control = shop.inside("/var/lib/mysql/#cheetah/CONTROL")
@@ -361,8 +353,7 @@ def test_a_container(machine, engine, tmp_path):
     setting it fails and names the setting."""
     machine.install(engine)
     machine.run("service mariadb stop; rm -rf /var/lib/mysql/*")
-    script = package.PACKAGING / "container-start"
-    shutil.copy(script, machine.inside("/usr/sbin"))
+    shutil.copy(package.PACKAGING / "container-start", machine.inside("/usr/sbin"))
     assert "MARIADB_ROOT_PASSWORD" in machine.run("container-start 2>&1", fails=True)
     for _ in range(2):
         machine.run("MARIADB_ROOT_PASSWORD=secret setsid container-start > /root/log 2>&1 &")
@@ -374,16 +365,14 @@ def test_a_container(machine, engine, tmp_path):
     assert machine.run("grep -c 'ready for connections' /var/lib/mysql/error.log").strip() == "2"
 
 
-# Other packages with security updates. unattended-upgrades starts with the packages that have the
-# fewest dependencies. The last package has so many dependencies that it is upgraded after the
-# server.
+# Other packages with security updates; unattended-upgrades starts with those that have the fewest
+# dependencies. The last package has so many that it is upgraded after the server.
 PARTS = [f"zz-part-{number}" for number in range(15)]
 
 
 @pytest.fixture
 def unattended(shop, tmp_path):
-    """The shop with unattended-upgrades in Debian's default configuration, and with outdated
-    versions of other packages."""
+    """The shop with Debian's default unattended-upgrades and outdated other packages."""
     missing = machines.ARCHIVE / "unattended/missing"
     if missing.exists():
         pytest.skip(f"unattended-upgrades cannot be had: {missing.read_text()}")
@@ -399,8 +388,8 @@ def unattended(shop, tmp_path):
 def others(folder: Path, version: str) -> list:
     """Returns test packages that depend on neither the server nor the engine."""
     needs = ", ".join(f"{name} (>= {version})" for name in PARTS)
-    return [machines.plain(folder, name, version) for name in ["aa-tool", *PARTS]] + \
-        [machines.plain(folder, "zz-tool", version, depends=needs)]
+    return [machines.plain(folder, name, version, needs * (name == "zz-tool"))
+            for name in ["aa-tool", *PARTS, "zz-tool"]]
 
 
 def run_unattended(machine, options: str = "", fails: bool = False) -> str:
@@ -410,9 +399,12 @@ def run_unattended(machine, options: str = "", fails: bool = False) -> str:
     return machine.run(f"cat {log}")
 
 
-def versions_of_others(machine) -> list:
-    """Returns the versions of a package without dependencies and of a package with many."""
-    return [machine.version("aa-tool"), machine.version("zz-tool")]
+def assert_upgraded(machine, server: str) -> None:
+    """Asserts this version of the server, the newest of other packages, and intact tables."""
+    assert machine.version(CORE) == machine.version(SERVER) == server
+    # A package without dependencies, and one with many.
+    assert [machine.version(name) for name in ("aa-tool", "zz-tool")] == ["2", "2"]
+    assert_tables(machine)
 
 
 def test_unattended_upgrades_take_a_server_that_there_is_a_plugin_for(
@@ -424,21 +416,16 @@ def test_unattended_upgrades_take_a_server_that_there_is_a_plugin_for(
     unattended.watch_plugin()
     log = run_unattended(unattended)
     assert "All upgrades installed" in log and "ERROR" not in log
-    assert unattended.version(CORE) == unattended.version(SERVER) == later
-    assert versions_of_others(unattended) == ["2", "2"]
     unattended.assert_plugin_was_there()
-    assert_tables(unattended)
+    assert_upgraded(unattended, later)
 
 
 def test_unattended_upgrades_take_a_server_that_a_plugin_is_built_for(unattended, ours):
     rebuilt = machines.later(ours, "rebuilt")
-    said = unattended.offer("rebuilt")
-    assert f"building a plugin for {CORE} {rebuilt}" in said
+    assert f"building a plugin for {CORE} {rebuilt}" in unattended.offer("rebuilt")
     log = run_unattended(unattended)
     assert "All upgrades installed" in log and "ERROR" not in log
-    assert unattended.version(CORE) == unattended.version(SERVER) == rebuilt
-    assert versions_of_others(unattended) == ["2", "2"]
-    assert_tables(unattended)
+    assert_upgraded(unattended, rebuilt)
 
 
 @pytest.mark.parametrize("options", ["", "--no-minimal-upgrade-steps"])
@@ -452,9 +439,7 @@ def test_unattended_upgrades_leave_a_server_without_a_plugin_alone(
     assert "the archives do not have the source package" in said
     log = run_unattended(unattended, options)
     assert f"Initial blacklist: {CORE}$" in log and "ERROR" not in log
-    assert unattended.version(CORE) == unattended.version(SERVER) == ours
-    assert versions_of_others(unattended) == ["2", "2"]
-    assert_tables(unattended)
+    assert_upgraded(unattended, ours)
     said = unattended.run("apt-get update")
     assert "alone" in said and "building" not in said, "it is tried once a day"
     unattended.add(machines.changed(engine, tmp_path / "newer.deb", version="0.9",
@@ -474,8 +459,7 @@ def test_unattended_upgrades_that_have_not_been_told_are_refused(unattended, our
     upgraded the next day."""
     unattended.offer("later")
     unattended.run(f"rm {TOLD}")
-    log = run_unattended(unattended, fails=True)
-    assert "Installing the upgrades failed" in log
+    assert "Installing the upgrades failed" in run_unattended(unattended, fails=True)
     log_of_dpkg = "/var/log/unattended-upgrades/unattended-upgrades-dpkg.log"
     assert "this run of apt is refused" in unattended.run(f"cat {log_of_dpkg}")
     assert unattended.version(CORE) == ours
@@ -484,6 +468,6 @@ def test_unattended_upgrades_that_have_not_been_told_are_refused(unattended, our
     assert_tables(unattended)
     unattended.run("apt-get update")
     assert "ERROR" not in run_unattended(unattended)
-    assert versions_of_others(unattended) == ["2", "2"]
+    assert [unattended.version(name) for name in ("aa-tool", "zz-tool")] == ["2", "2"]
     unattended.apt(f"remove {ENGINE}")
     unattended.run(f"test -e {TOLD}", fails=True)

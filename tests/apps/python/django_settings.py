@@ -1,5 +1,4 @@
-"""Settings for Django's own tests. The server's socket and the path of the outcome file are read
-from the environment."""
+"""Settings for Django's own tests; the environment has the server's socket and the outcome file."""
 
 import json
 import os
