@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 type Secret = Zeroizing<Vec<u8>>;
 
-/// Keys by ID and version.
 struct FileOfKeys(BTreeMap<(u32, u32), Secret>);
 
 impl KeyService for FileOfKeys {

@@ -64,8 +64,9 @@ fn tell_table(table: &TableReport) {
         println!("  lost: {} rows that cannot be read; the first: {}", table.rows_lost, table.row_lost_why);
     }
     for gap in table.gaps.iter().take(GAPS_MAX) {
+        let low = if gap.low.is_empty() { "the beginning".into() } else { hex(&gap.low) };
         let high = gap.high.as_ref().map_or("the end".into(), |high| hex(high));
-        println!("  lost: all rows with keys from {} up to {high}: {}", low_of(&gap.low), gap.why);
+        println!("  lost: all rows with keys from {low} up to {high}: {}", gap.why);
     }
     if table.gaps.len() > GAPS_MAX {
         println!("  lost: the rows of {} more ranges of keys", table.gaps.len() - GAPS_MAX);
@@ -85,14 +86,6 @@ fn tell_table(table: &TableReport) {
     }
     if table.lacks_postings {
         println!("  lost: a part of its full-text indexes; drop and recreate them");
-    }
-}
-
-fn low_of(low: &[u8]) -> String {
-    if low.is_empty() {
-        "the beginning".into()
-    } else {
-        hex(low)
     }
 }
 

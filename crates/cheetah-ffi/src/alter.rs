@@ -1,7 +1,7 @@
 //! Changes of definitions that do not rewrite the stored rows.
 
 use crate::barrier::{entry, value};
-use crate::codes::*;
+use crate::database::engine;
 use crate::tables::compression;
 use crate::types::*;
 use crate::{
@@ -10,12 +10,11 @@ use crate::{
 use cheetah::server::{
     Alteration, AlteredFulltext, AlteredIndex, BitRun, FormatChange, FulltextFrom, IndexFrom, NewRows,
 };
-use cheetah::{FulltextSpec, Result};
+use cheetah::Result;
 use std::sync::Arc;
 
 /// An index of a new definition: an existing index of the table, or one that was built.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahAlteredIndex {
     /// Its new name.
     pub name: CheetahBytes,
@@ -28,7 +27,6 @@ pub struct CheetahAlteredIndex {
 /// A run of bits in the NULL bytes, and its new position. Bit 0 is the lowest bit of the first
 /// byte.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahBitRun {
     /// The old position of the first bit.
     pub from: u32,
@@ -41,7 +39,6 @@ pub struct CheetahBitRun {
 /// The columns of a new definition: the format of new rows, and the conversion of existing rows
 /// when they are read.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahNewRows {
     /// The format of new rows.
     pub row_format: CheetahRowFormatVersion,
@@ -59,28 +56,22 @@ pub struct CheetahNewRows {
 
 impl CheetahNewRows {
     unsafe fn get(&self) -> NewRows {
-        // SAFETY: by the contract of the crate what is pointed to is initialised.
-        let (row_format, bits) = unsafe { (self.row_format.get(), slice(self.bits, self.bit_count)) };
-        // SAFETY: as above.
-        let (fixed, vars) = unsafe {
-            (slice(self.fixed, row_format.fixed.len()), slice(self.vars, row_format.var_count.into()))
-        };
         let columns = |was: &[i32]| was.iter().map(|&was| u16::try_from(was).ok()).collect();
         let run = |run: &CheetahBitRun| BitRun { from: run.from, to: run.to, count: run.count };
-        let change = FormatChange {
-            bits: bits.iter().map(run).collect(),
-            fixed: columns(fixed),
-            vars: columns(vars),
-            // SAFETY: as above.
-            defaults: unsafe { self.defaults.get() }.to_vec(),
-        };
-        NewRows { row_format, change }
+        // SAFETY: by the contract of the crate what is pointed to is initialised.
+        unsafe {
+            let row_format = self.row_format.get();
+            let bits = slice(self.bits, self.bit_count).iter().map(run).collect();
+            let fixed = columns(slice(self.fixed, row_format.fixed.len()));
+            let vars = columns(slice(self.vars, row_format.var_count.into()));
+            let defaults = self.defaults.get().to_vec();
+            NewRows { row_format, change: FormatChange { bits, fixed, vars, defaults } }
+        }
     }
 }
 
 /// A full-text index of a new definition.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahAlteredFulltext {
     /// Its new name and the caller's bytes.
     pub index: CheetahFulltextSpec,
@@ -92,7 +83,6 @@ pub struct CheetahAlteredFulltext {
 
 /// A new definition of a table whose stored rows are not rewritten.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahAlteration {
     /// The table.
     pub table: *const CheetahTable,
@@ -126,7 +116,14 @@ pub struct CheetahAlteration {
 unsafe fn alteration(from: &CheetahAlteration) -> Result<Alteration> {
     // SAFETY: by the contract of the crate the handle is open, and the memory behind the pointers
     // is initialised.
-    let (table, indexes) = unsafe { (&*from.table, slice(from.indexes, from.index_count)) };
+    let (table, indexes, fulltext, extra, mark) = unsafe {
+        let indexes = slice(from.indexes, from.index_count);
+        let fulltext = slice(from.fulltext, from.fulltext_count);
+        (&*from.table, indexes, fulltext, from.extra.get().to_vec(), from.mark.get().to_vec())
+    };
+    // SAFETY: as above.
+    let (build, rows, constraints) =
+        unsafe { (from.build.as_ref(), from.rows.as_ref(), from.constraints.as_ref()) };
     let index = |index: &CheetahAlteredIndex| AlteredIndex {
         // SAFETY: as above.
         name: unsafe { index.name.text() },
@@ -135,34 +132,24 @@ unsafe fn alteration(from: &CheetahAlteration) -> Result<Alteration> {
             no => IndexFrom::Built(no as usize),
         },
     };
-    let fulltext = |altered: &CheetahAlteredFulltext| {
+    let altered = |altered: &CheetahAlteredFulltext| {
         // SAFETY: as above.
-        let (FulltextSpec { name, extra, .. }, built) =
-            unsafe { (altered.index.get(), altered.built.as_ref()) };
-        let from = match built {
-            Some(built) => FulltextFrom::Built(built.0.table()),
-            None => FulltextFrom::Kept(altered.from),
-        };
-        AlteredFulltext { name, extra, from }
+        let (index, built) = unsafe { (altered.index.get(), altered.built.as_ref()) };
+        let kept = FulltextFrom::Kept(altered.from);
+        let from = built.map_or(kept, |built| FulltextFrom::Built(built.0.table()));
+        AlteredFulltext { name: index.name, extra: index.extra, from }
     };
-    // SAFETY: as above.
-    let altered = unsafe { slice(from.fulltext, from.fulltext_count) };
-    // SAFETY: as above.
-    let (extra, mark) = unsafe { (from.extra.get().to_vec(), from.mark.get().to_vec()) };
+    let compression = || compression(from.compression, from.compression_level);
     Ok(Alteration {
         table: Arc::clone(&table.table),
         indexes: indexes.iter().map(index).collect(),
+        built: build.and_then(|build| build.0.indexes()),
+        // SAFETY: as above, here and below.
+        rows: rows.map(|rows| unsafe { rows.get() }),
+        compression: (from.keeps_compression == 0).then(compression).transpose()?,
         // SAFETY: as above.
-        built: unsafe { from.build.as_ref() }.and_then(|build| build.0.indexes()),
-        // SAFETY: as above.
-        rows: unsafe { from.rows.as_ref().map(|rows| rows.get()) },
-        compression: match from.keeps_compression {
-            0 => Some(compression(from.compression, from.compression_level)?),
-            _ => None,
-        },
-        // SAFETY: as above.
-        constraints: unsafe { from.constraints.as_ref().map(|constraints| constraints.get()).transpose()? },
-        fulltext: Some(altered.iter().map(fulltext).collect()),
+        constraints: constraints.map(|constraints| unsafe { constraints.get() }).transpose()?,
+        fulltext: Some(fulltext.iter().map(altered).collect()),
         extra,
         mark,
     })
@@ -172,55 +159,52 @@ unsafe fn alteration(from: &CheetahAlteration) -> Result<Alteration> {
 /// tables must not be used.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_alter_tables(
-    db: *mut CheetahDb,
+    db: NonNull<CheetahDb>,
     alterations: *const CheetahAlteration,
     count: usize,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open and the alterations are initialised.
-    let (db, alterations) = unsafe { (&*db, slice(alterations, count)) };
+    // SAFETY: by the contract of the crate the alterations are initialised.
+    let alterations = unsafe { slice(alterations, count) };
     entry(|| {
         // SAFETY: as above.
         let all = alterations.iter().map(|each| unsafe { alteration(each) }).collect::<Result<Vec<_>>>()?;
-        db.0.alter_tables(&all).map(|()| Code::Ok)
+        engine(&db).alter_tables(&all)
     })
 }
 
 /// Returns whether the stored rows of a table have exactly this row-format version.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_table_fits(
-    table: *const CheetahTable,
-    row_format: *const CheetahRowFormatVersion,
+    table: &CheetahTable,
+    row_format: &CheetahRowFormatVersion,
 ) -> u8 {
-    // SAFETY: by the contract of the crate the handle is open and the row-format version is
-    // initialised.
-    let (table, row_format) = unsafe { (&*table, (&*row_format).get()) };
+    // SAFETY: by the contract of the crate the row-format version is initialised.
+    let row_format = unsafe { row_format.get() };
     value(0, || u8::from(table.table.fits(&row_format)))
 }
 
 /// Returns whether the table may have rows that were stored with a different set of columns.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_has_older_rows(table: *const CheetahTable) -> u8 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let table = unsafe { &*table };
+pub extern "C" fn cheetah_has_older_rows(table: &CheetahTable) -> u8 {
     value(0, || u8::from(!table.table.def().older_formats.is_empty()))
 }
 
 /// Returns whether the columns of a table can change to `rows` without rewriting its rows.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_can_change_rows(
-    table: *const CheetahTable,
-    rows: *const CheetahNewRows,
-) -> u8 {
-    // SAFETY: by the contract of the crate the handle is open, and the memory behind the pointers
-    // is initialised.
-    let (table, rows) = unsafe { (&*table, (&*rows).get()) };
+pub unsafe extern "C" fn cheetah_can_change_rows(table: &CheetahTable, rows: &CheetahNewRows) -> u8 {
+    // SAFETY: by the contract of the crate the memory behind the pointers is initialised.
+    let rows = unsafe { rows.get() };
     value(0, || u8::from(table.table.check_new_rows(&rows).is_ok()))
 }
 
 /// Returns whether the last change of the table's definition has this mark.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_has_mark(db: *mut CheetahDb, name: CheetahBytes, mark: CheetahBytes) -> u8 {
-    // SAFETY: by the contract of the crate the handle is open and the bytes are readable.
-    let (db, name, mark) = unsafe { (&*db, name.text(), mark.get()) };
-    value(0, || u8::from(db.0.table(&name).is_ok_and(|table| table.mark() == mark)))
+pub unsafe extern "C" fn cheetah_has_mark(
+    db: NonNull<CheetahDb>,
+    name: CheetahBytes,
+    mark: CheetahBytes,
+) -> u8 {
+    // SAFETY: by the contract of the crate the bytes are readable.
+    let (name, mark) = unsafe { (name.text(), mark.get()) };
+    value(0, || u8::from(engine(&db).table(&name).is_ok_and(|table| table.mark() == mark)))
 }

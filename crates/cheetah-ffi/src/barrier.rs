@@ -35,13 +35,23 @@ pub(crate) fn stop_after_panic(db: &Db) {
 }
 
 /// Runs `body`. Returns its code, or the code of its error or panic.
-pub(crate) fn entry(body: impl FnOnce() -> Result<Code>) -> i32 {
+pub(crate) fn entry<C: Into<Code>>(body: impl FnOnce() -> Result<C>) -> i32 {
     let code = match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(code)) => code,
+        Ok(Ok(code)) => code.into(),
         Ok(Err(error)) => keep(error),
         Err(panic) => keep_panic(panic.as_ref()),
     };
     code as i32
+}
+
+/// Like [`entry`], for a result that the caller gets in `place`.
+pub(crate) fn answer<T>(place: &mut T, body: impl FnOnce() -> Result<T>) -> i32 {
+    entry(|| body().map(|answer| *place = answer))
+}
+
+/// Like [`answer`], for a result to which the caller gets a handle.
+pub(crate) fn handle<T>(place: &mut *mut T, body: impl FnOnce() -> Result<T>) -> i32 {
+    answer(place, || Ok(Box::into_raw(Box::new(body()?))))
 }
 
 /// Runs `body`, which cannot fail. Returns `otherwise` if it panics.
@@ -81,18 +91,14 @@ fn keep_panic(panic: &(dyn std::any::Any + Send)) -> Code {
 /// Returns the message of this thread's last failure. It is valid until the thread's next call.
 #[no_mangle]
 pub extern "C" fn cheetah_last_error() -> CheetahBytes {
-    LAST.with_borrow(|last| CheetahBytes::of(last.message.as_bytes()))
+    LAST.with_borrow(|last| CheetahBytes::of(&last.message))
 }
 
 /// Gets the index and the existing row's clustered key of this thread's last duplicate key.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_last_duplicate(index_no: *mut u32, existing: *mut CheetahBytes) {
+pub extern "C" fn cheetah_last_duplicate(index_no: &mut u32, existing: &mut CheetahBytes) {
     LAST.with_borrow(|last| {
-        // SAFETY: by the contract of the crate both point to values of the caller.
-        unsafe {
-            *index_no = last.index_no;
-            *existing = CheetahBytes::of(&last.existing);
-        }
+        (*index_no, *existing) = (last.index_no, CheetahBytes::of(&last.existing));
     });
 }
 
@@ -111,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_panic_becomes_a_code_with_its_message() {
-        assert_eq!(entry(|| panic!("slot {} is gone", 7)), Code::Panic as i32);
+        assert_eq!(entry::<()>(|| panic!("slot {} is gone", 7)), Code::Panic as i32);
         assert!(message().contains("slot 7 is gone"));
     }
 
@@ -120,7 +126,7 @@ mod tests {
         let (disk, clock) = (SimDisk::new(), SimClock::default());
         let db = Db::open(Env { disk: Arc::new(disk), clock: Arc::new(clock) }, Config::tiny()).unwrap();
         stop_after_panic(&db);
-        assert_eq!(entry(|| panic!("slot {} is gone", 8)), Code::Panic as i32);
+        assert_eq!(entry::<()>(|| panic!("slot {} is gone", 8)), Code::Panic as i32);
         assert!(db.stopped().is_some());
         assert!(db.checkpoint().is_err());
     }
@@ -128,10 +134,9 @@ mod tests {
     #[test]
     fn a_duplicate_key_tells_index_and_row() {
         let error = Error::DuplicateKey { index_no: 3, existing: vec![1, 2] };
-        assert_eq!(entry(|| Err(error)), Code::DuplicateKey as i32);
+        assert_eq!(entry::<()>(|| Err(error)), Code::DuplicateKey as i32);
         let (mut index_no, mut existing) = (0, CheetahBytes::EMPTY);
-        // SAFETY: both live on the stack.
-        unsafe { cheetah_last_duplicate(&mut index_no, &mut existing) };
+        cheetah_last_duplicate(&mut index_no, &mut existing);
         // SAFETY: no other call runs in between.
         assert_eq!((index_no, unsafe { existing.get() }), (3, [1, 2].as_slice()));
     }

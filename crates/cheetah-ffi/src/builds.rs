@@ -1,12 +1,11 @@
 //! Builds of indexes while their table is in use.
 
-use crate::barrier::{entry, value};
+use crate::barrier::{entry, handle, value};
 use crate::codes::*;
 use crate::types::*;
 use crate::{CheetahTable, CheetahTxn, STORED_KEY_BYTES_MAX};
 use cheetah::server::{Build, BuiltEntries};
 use cheetah::{Error, IndexSpec, Result, RowFormatVersion, Table};
-use std::ffi::c_void;
 
 /// Indexes that are being built for a table.
 #[derive(Debug)]
@@ -53,9 +52,7 @@ fn room_for_keys(table: &Table) -> u32 {
 /// If they do not fit, they may still fit into an index of a copy of the table, because a copy
 /// divides the space between its keys again.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_has_room_for_keys(table: *const CheetahTable, max_key_bytes: u32) -> u8 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let table = unsafe { &*table };
+pub extern "C" fn cheetah_has_room_for_keys(table: &CheetahTable, max_key_bytes: u32) -> u8 {
     value(0, || (max_key_bytes <= room_for_keys(&table.table)).into())
 }
 
@@ -74,10 +71,8 @@ unsafe fn index_specs(table: &Table, specs: &[CheetahIndexSpec]) -> Vec<IndexSpe
 /// Prevents loads of a table whose definition will change, until the end of the transaction. Waits
 /// for a running load, after which the table may have to be opened again.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_keep_loads_off(txn: *mut CheetahTxn, table: *const CheetahTable) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open.
-    let (txn, table) = unsafe { (&mut *txn, &*table) };
-    entry(|| txn.0.keep_loads_off(&table.table).map(|()| Code::Ok))
+pub extern "C" fn cheetah_keep_loads_off(txn: &mut CheetahTxn, table: &CheetahTable) -> i32 {
+    entry(|| txn.0.keep_loads_off(&table.table))
 }
 
 /// Begins a build of indexes for a table that other transactions may read and write. `with_values`:
@@ -86,23 +81,21 @@ pub unsafe extern "C" fn cheetah_keep_loads_off(txn: *mut CheetahTxn, table: *co
 /// the new indexes from 1, and `cheetah_row_refused_by_build` returns the row.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_begin_build(
-    txn: *mut CheetahTxn,
-    table: *const CheetahTable,
+    txn: &mut CheetahTxn,
+    table: &CheetahTable,
     specs: *const CheetahIndexSpec,
     count: usize,
     with_values: u8,
-    build: *mut *mut CheetahBuild,
+    build: &mut *mut CheetahBuild,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open and the specifications are
-    // initialised.
-    let (txn, table, specs, place) = unsafe { (&mut *txn, &*table, slice(specs, count), &mut *build) };
-    *place = std::ptr::null_mut();
-    entry(|| {
+    // SAFETY: by the contract of the crate the specifications are initialised.
+    let specs = unsafe { slice(specs, count) };
+    *build = std::ptr::null_mut();
+    handle(build, || {
         // SAFETY: as above.
         let specs = unsafe { index_specs(&table.table, specs) };
         let build = txn.0.begin_build(&table.table, &specs, with_values != 0)?;
-        *place = Box::into_raw(Box::new(CheetahBuild(build)));
-        Ok(Code::Ok)
+        Ok(CheetahBuild(build))
     })
 }
 
@@ -110,38 +103,34 @@ pub unsafe extern "C" fn cheetah_begin_build(
 /// time.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_run_build(
-    txn: *mut CheetahTxn,
-    build: *mut CheetahBuild,
+    txn: &mut CheetahTxn,
+    build: &mut CheetahBuild,
     entries: CheetahEntriesOf,
     context: *mut c_void,
     progress: CheetahProgress,
     progress_context: *mut c_void,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open.
-    let (txn, build) = unsafe { (&mut *txn, &mut *build) };
     // SAFETY: the caller's function gets the caller's context.
     let tell = |done, total| unsafe { progress(progress_context, done, total) };
-    entry(|| txn.0.run_build(&mut build.0, &mut entries_of(entries, context), &tell).map(|()| Code::Ok))
+    entry(|| txn.0.run_build(&mut build.0, &mut entries_of(entries, context), &tell))
 }
 
 /// Locks the table against writers, and brings the indexes up to date. `cheetah_alter_tables` must
 /// take over the indexes before the transaction ends.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_finish_build(
-    txn: *mut CheetahTxn,
-    build: *mut CheetahBuild,
+    txn: &mut CheetahTxn,
+    build: &mut CheetahBuild,
     entries: CheetahEntriesOf,
     context: *mut c_void,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open.
-    let (txn, build) = unsafe { (&mut *txn, &mut *build) };
-    entry(|| txn.0.finish_build(&mut build.0, &mut entries_of(entries, context)).map(|()| Code::Ok))
+    entry(|| txn.0.finish_build(&mut build.0, &mut entries_of(entries, context)))
 }
 
 /// Adds an entry of the current row. `index_no` counts the indexes that are being built from 1.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_add_built_entry(
-    entries: *mut CheetahBuiltEntries,
+    entries: &mut CheetahBuiltEntries,
     index_no: u32,
     check_unique: u8,
     key: CheetahBytes,
@@ -149,19 +138,17 @@ pub unsafe extern "C" fn cheetah_add_built_entry(
 ) {
     // SAFETY: by the contract of the crate the place is the one just given, and the bytes are
     // readable.
-    let (entries, key, payload) = unsafe { (&mut *entries, key.get(), payload.get()) };
+    let (key, payload) = unsafe { (key.get(), payload.get()) };
     value((), || entries.0.add(index_no as usize, key, payload, check_unique != 0));
 }
 
 /// Gets the key and the bytes, including large values, of the row that was refused as a duplicate.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_row_refused_by_build(
-    build: *const CheetahBuild,
-    key: *mut CheetahBytes,
-    row: *mut CheetahBytes,
+pub extern "C" fn cheetah_row_refused_by_build(
+    build: &CheetahBuild,
+    key: &mut CheetahBytes,
+    row: &mut CheetahBytes,
 ) {
-    // SAFETY: by the contract of the crate the handle is open and the places are the caller's.
-    let (build, key, row) = unsafe { (&*build, &mut *key, &mut *row) };
     value((), || {
         let (refused_key, refused_row) = build.0.refused().unwrap_or_default();
         (*key, *row) = (CheetahBytes::of(refused_key), CheetahBytes::of(refused_row));
@@ -170,7 +157,6 @@ pub unsafe extern "C" fn cheetah_row_refused_by_build(
 
 /// Frees a build. Indexes that no definition has taken over are dropped.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_free_build(build: *mut CheetahBuild) {
-    // SAFETY: by the contract of the crate the handle is ours and not used again.
-    value((), || drop(unsafe { Box::from_raw(build) }));
+pub extern "C" fn cheetah_free_build(build: Box<CheetahBuild>) {
+    value((), || drop(build));
 }

@@ -2,6 +2,7 @@
 
 use crate::barrier::{entry, value};
 use crate::codes::*;
+use crate::database::engine;
 use crate::types::*;
 use crate::{CheetahDb, CheetahTable};
 use cheetah::server::{KeyEncoding, KeyPartEncoding, StatisticsOptions, TextLevel, ValueEncoding};
@@ -9,7 +10,6 @@ use cheetah::Result;
 
 /// The encoding of a part of a stored key, as far as it is needed to find the part's end.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahKeyPartEncoding {
     /// For each level of a string, the weight of the space; empty if the level is not padded.
     pub levels: *const CheetahBytes,
@@ -29,7 +29,6 @@ pub struct CheetahKeyPartEncoding {
 
 /// The encoding of the stored keys of an index.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahKeyEncoding {
     /// The parts of the index, followed by the parts of the clustered key.
     pub parts: *const CheetahKeyPartEncoding,
@@ -66,16 +65,14 @@ impl CheetahKeyPartEncoding {
 /// of the database. `recalc`: a `CheetahRecalc`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_describe_keys(
-    db: *mut CheetahDb,
-    table: *const CheetahTable,
+    db: NonNull<CheetahDb>,
+    table: &CheetahTable,
     keys: *const CheetahKeyEncoding,
     key_count: usize,
     places: u32,
     recalc: u8,
     is_temporary: u8,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open.
-    let (db, table) = unsafe { (&*db, &*table) };
     entry(|| {
         // SAFETY: by the contract of the crate the encodings are initialised.
         let part = |part: &CheetahKeyPartEncoding| unsafe { part.get() };
@@ -88,8 +85,8 @@ pub unsafe extern "C" fn cheetah_describe_keys(
         let keys = unsafe { slice(keys, key_count) }.iter().map(key).collect();
         let by_themselves = recalc_of(recalc)?;
         let options = StatisticsOptions { places, by_themselves, is_temporary: is_temporary != 0 };
-        db.0.describe_keys(&table.table, keys, options);
-        Ok(Code::Ok)
+        engine(&db).describe_keys(&table.table, keys, options);
+        Ok(())
     })
 }
 
@@ -99,44 +96,32 @@ fn recalc_of(code: u8) -> Result<Option<bool>> {
         (CheetahRecalc::On as u8, Some(true)),
         (CheetahRecalc::Off as u8, Some(false)),
     ];
-    meaning("code of a recalculation", code, &codes)
+    meaning_in("code of a recalculation", code, &codes)
 }
 
 /// Sets whether statistics are collected automatically, and the number of places that are sampled
 /// in each index. Options in the definition of a table override these settings.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_set_statistics(db: *mut CheetahDb, by_themselves: u8, places: u32) {
-    // SAFETY: by the contract of the crate the handle is open.
-    let db = unsafe { &*db };
-    value((), || db.0.set_statistics(by_themselves != 0, places));
+pub unsafe extern "C" fn cheetah_set_statistics(db: NonNull<CheetahDb>, by_themselves: u8, places: u32) {
+    value((), || engine(&db).set_statistics(by_themselves != 0, places));
 }
 
 /// Collects statistics of all indexes and stores them.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_analyze_table(db: *mut CheetahDb, table: *const CheetahTable) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open.
-    let (db, table) = unsafe { (&*db, &*table) };
-    entry(|| db.0.analyze_table(&table.table).map(|()| Code::Ok))
+pub unsafe extern "C" fn cheetah_analyze_table(db: NonNull<CheetahDb>, table: &CheetahTable) -> i32 {
+    entry(|| engine(&db).analyze_table(&table.table))
 }
 
 /// Returns a number that changes whenever the table's statistics change.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_statistics_version(table: *const CheetahTable) -> u64 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let table = unsafe { &*table };
+pub extern "C" fn cheetah_statistics_version(table: &CheetahTable) -> u64 {
     value(0, || table.table.statistics_version())
 }
 
 /// Returns the approximate number of rows that have the same values in the first `parts` parts of
 /// an index; 0 if it is unknown.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_rows_per_value(
-    table: *const CheetahTable,
-    index_no: u32,
-    parts: u32,
-) -> u64 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let table = unsafe { &*table };
+pub extern "C" fn cheetah_rows_per_value(table: &CheetahTable, index_no: u32, parts: u32) -> u64 {
     value(0, || table.table.rows_per_value(index_no as usize, parts as usize).unwrap_or(0))
 }
 

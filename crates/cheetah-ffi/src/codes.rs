@@ -112,16 +112,40 @@ impl Code {
     }
 }
 
+impl From<()> for Code {
+    fn from((): ()) -> Self {
+        Code::Ok
+    }
+}
+
 /// Returns the value for a number from the caller. `codes` lists the valid numbers.
-pub(crate) fn meaning<T: Copy>(what: &'static str, number: u8, codes: &[(u8, T)]) -> Result<T> {
+pub(crate) fn meaning_in<T: Copy>(what: &'static str, number: u8, codes: &[(u8, T)]) -> Result<T> {
     let found = codes.iter().find(|(code, _)| *code == number);
     let limit = codes.iter().map(|(code, _)| u64::from(*code)).max().unwrap_or_default();
     found.map(|(_, value)| *value).ok_or(Error::Limit { what, actual: number.into(), limit })
 }
 
+/// Returns the value for a number from the caller, if the variants of an enum of the ABI have the
+/// same names as the engine's.
+macro_rules! meaning {
+    ($what:literal, $number:expr, $code:ident => $value:ident { $($variant:ident),+ }) => {
+        meaning_in($what, $number, &[$(($code::$variant as u8, $value::$variant)),+])
+    };
+}
+
+/// Returns the number of an engine's value: the opposite of [`meaning!`].
+macro_rules! number {
+    ($given:expr, $value:ident => $code:ident { $($variant:ident),+ }) => {
+        match $given {
+            $($value::$variant => $code::$variant as u8),+
+        }
+    };
+}
+
+pub(crate) use {meaning, number};
+
 /// The codec of a table's pages.
 #[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheetahCompression {
     /// Pages are stored uncompressed.
     None = 0,
@@ -133,7 +157,6 @@ pub enum CheetahCompression {
 
 /// The value of the option ENCRYPTED.
 #[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheetahEncrypted {
     /// The option is missing or DEFAULT: the server's variable decides.
     Default = 0,
@@ -145,7 +168,6 @@ pub enum CheetahEncrypted {
 
 /// The value of the option ROW_FORMAT. The numbers are the server's.
 #[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheetahRowFormat {
     /// The option is missing or DEFAULT.
     Default = 0,
@@ -165,7 +187,6 @@ pub enum CheetahRowFormat {
 
 /// Where a seek places a cursor, for a prefix p of stored keys.
 #[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheetahSeek {
     /// The first entry >= p.
     AtLeast = 0,
@@ -184,7 +205,6 @@ pub enum CheetahSeek {
 /// The end of a locking cursor, which it does not pass. Ends with their own key only limit forward
 /// moves.
 #[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheetahEnd {
     /// There is no end.
     None = 0,
@@ -200,7 +220,6 @@ pub enum CheetahEnd {
 
 /// The isolation level of a transaction.
 #[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheetahIsolation {
     /// Each statement has its own snapshot.
     ReadCommitted = 0,
@@ -212,7 +231,6 @@ pub enum CheetahIsolation {
 
 /// How a row or an index is read.
 #[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheetahRead {
     /// As the isolation level requires.
     Consistent = 0,
@@ -224,7 +242,6 @@ pub enum CheetahRead {
 
 /// How a locking cursor treats a row that another transaction has locked.
 #[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheetahOnLocked {
     /// It waits.
     Wait = 0,
@@ -236,7 +253,6 @@ pub enum CheetahOnLocked {
 
 /// The action of a constraint on child rows.
 #[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheetahForeignKeyAction {
     /// RESTRICT: the change of the parent is refused.
     Restrict = 0,
@@ -250,7 +266,6 @@ pub enum CheetahForeignKeyAction {
 
 /// The role of a table in a constraint.
 #[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheetahRole {
     /// Its rows refer to rows of the parent.
     Child = 0,
@@ -260,7 +275,6 @@ pub enum CheetahRole {
 
 /// The children that prevent a table from being dropped.
 #[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheetahReferenced {
     /// None: constraints stay, without a parent, until a table with this name is created.
     Ignored = 0,
@@ -272,7 +286,6 @@ pub enum CheetahReferenced {
 
 /// The reason why a thread waits, or its long operation.
 #[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheetahStage {
     /// It waits for a row lock.
     RowLock = 0,
@@ -288,7 +301,6 @@ pub enum CheetahStage {
 
 /// Whether statistics of a table are collected automatically. The numbers are the server's.
 #[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheetahRecalc {
     /// The setting of the database decides.
     AsDatabase = 0,
@@ -300,7 +312,6 @@ pub enum CheetahRecalc {
 
 /// How a full-text index treats a word.
 #[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheetahWordKind {
     /// The index contains the word.
     Indexed = 0,
@@ -314,7 +325,6 @@ pub enum CheetahWordKind {
 
 /// How the text of a full-text search is interpreted.
 #[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheetahSearchMode {
     /// As words.
     NaturalLanguage = 0,
@@ -326,12 +336,7 @@ pub enum CheetahSearchMode {
 
 /// Returns the read mode of a `CheetahRead`.
 pub(crate) fn read_of(read: u8) -> Result<Read> {
-    let codes = [
-        (CheetahRead::Consistent as u8, Read::Consistent),
-        (CheetahRead::Shared as u8, Read::Shared),
-        (CheetahRead::Exclusive as u8, Read::Exclusive),
-    ];
-    meaning("code of a read mode", read, &codes)
+    meaning!("code of a read mode", read, CheetahRead => Read { Consistent, Shared, Exclusive })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Cursors over an index.
 
-use crate::barrier::{entry, value};
+use crate::barrier::{answer, entry, value};
 use crate::codes::*;
 use crate::types::*;
 use crate::{CheetahBuffer, CheetahTable, CheetahTxn};
@@ -59,62 +59,50 @@ impl CheetahCursor {
         Ok(count)
     }
 
-    fn report(&self, on_entry: bool, found: &mut CheetahFound) -> Code {
-        if !on_entry {
-            return Code::End;
-        }
-        *found = self.found();
-        Code::Ok
+    /// Moves the cursor, and gets its new entry. Returns `End` if there is none.
+    fn step(&mut self, found: &mut CheetahFound, step: impl FnOnce(&mut Cursor) -> Result<bool>) -> i32 {
+        entry(|| {
+            if !step(&mut self.cursor)? {
+                return Ok(Code::End);
+            }
+            *found = self.found();
+            Ok(Code::Ok)
+        })
     }
 }
 
 fn on_locked_of(code: u8) -> Result<OnLocked> {
-    let codes = [
-        (CheetahOnLocked::Wait as u8, OnLocked::Wait),
-        (CheetahOnLocked::Skip as u8, OnLocked::Skip),
-        (CheetahOnLocked::Look as u8, OnLocked::Look),
-    ];
-    meaning("code for locked rows", code, &codes)
+    meaning!("code for locked rows", code, CheetahOnLocked => OnLocked { Wait, Skip, Look })
 }
 
 /// Opens a cursor over an index. It is not on an entry yet. `read`: a `CheetahRead`; `on_locked`: a
 /// `CheetahOnLocked`. The cursor is valid until the end of its transaction.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_open_cursor(
-    txn: *mut CheetahTxn,
-    table: *const CheetahTable,
+pub extern "C" fn cheetah_open_cursor(
+    txn: &mut CheetahTxn,
+    table: &CheetahTable,
     index_no: u32,
     read: u8,
     on_locked: u8,
-    cursor: *mut *mut CheetahCursor,
+    cursor: &mut *mut CheetahCursor,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open.
-    let (txn, table, place) = unsafe { (&mut *txn, &*table, &mut *cursor) };
-    entry(|| {
+    answer(cursor, || {
         let (read, on_locked) = (read_of(read)?, on_locked_of(on_locked)?);
         let cursor = txn.0.cursor_on(&table.table, index_no as usize, read, on_locked)?;
-        *place = CheetahCursor::boxed(cursor);
-        Ok(Code::Ok)
+        Ok(CheetahCursor::boxed(cursor))
     })
 }
 
 /// Frees a cursor.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_close_cursor(cursor: *mut CheetahCursor) {
-    // SAFETY: by the contract of the crate the handle is ours and not used again.
-    value((), || drop(unsafe { Box::from_raw(cursor) }));
+pub extern "C" fn cheetah_close_cursor(cursor: Box<CheetahCursor>) {
+    value((), || drop(cursor));
 }
 
 fn mode_of(mode: u8) -> Result<SeekMode> {
-    let codes = [
-        (CheetahSeek::AtLeast as u8, SeekMode::AtLeast),
-        (CheetahSeek::After as u8, SeekMode::After),
-        (CheetahSeek::AtMost as u8, SeekMode::AtMost),
-        (CheetahSeek::Before as u8, SeekMode::Before),
-        (CheetahSeek::First as u8, SeekMode::First),
-        (CheetahSeek::Last as u8, SeekMode::Last),
-    ];
-    meaning("mode of a seek", mode, &codes)
+    meaning!("mode of a seek", mode, CheetahSeek => SeekMode {
+        AtLeast, After, AtMost, Before, First, Last
+    })
 }
 
 fn end_of(kind: u8, key: &[u8]) -> Result<SeekEnd<'_>> {
@@ -125,73 +113,54 @@ fn end_of(kind: u8, key: &[u8]) -> Result<SeekEnd<'_>> {
         (CheetahEnd::UpTo as u8, SeekEnd::UpTo(key)),
         (CheetahEnd::Row as u8, SeekEnd::Row),
     ];
-    meaning("kind of the end of a seek", kind, &codes)
+    meaning_in("kind of the end of a seek", kind, &codes)
 }
 
 /// Places the cursor. A locking cursor does not move past `end`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_seek(
-    cursor: *mut CheetahCursor,
+    cursor: &mut CheetahCursor,
     mode: u8,
     key: CheetahBytes,
     end: CheetahSeekEnd,
-    found: *mut CheetahFound,
+    found: &mut CheetahFound,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open and the keys are readable.
-    let (cursor, key, end_key, found) = unsafe { (&mut *cursor, key.get(), end.key.get(), &mut *found) };
-    entry(|| {
-        let on_entry = cursor.cursor.seek_to(mode_of(mode)?, key, end_of(end.kind, end_key)?)?;
-        Ok(cursor.report(on_entry, found))
-    })
+    // SAFETY: by the contract of the crate the keys are readable.
+    let (key, end_key) = unsafe { (key.get(), end.key.get()) };
+    cursor.step(found, |cursor| cursor.seek_to(mode_of(mode)?, key, end_of(end.kind, end_key)?))
 }
 
 /// Returns whether the current row was read without a lock, in its last committed version, because
 /// another transaction has locked it.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_is_unlocked(cursor: *const CheetahCursor) -> u8 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let cursor = unsafe { &*cursor };
+pub extern "C" fn cheetah_is_unlocked(cursor: &CheetahCursor) -> u8 {
     value(0, || u8::from(cursor.cursor.is_unlocked()))
 }
 
 /// Waits for the lock of the current row, which was read without a lock, and reads the row again.
 /// Moves to the next row if it was deleted.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_read_again(cursor: *mut CheetahCursor, found: *mut CheetahFound) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let (cursor, found) = unsafe { (&mut *cursor, &mut *found) };
-    entry(|| {
-        let on_entry = cursor.cursor.read_again()?;
-        Ok(cursor.report(on_entry, found))
-    })
+pub extern "C" fn cheetah_read_again(cursor: &mut CheetahCursor, found: &mut CheetahFound) -> i32 {
+    cursor.step(found, Cursor::read_again)
 }
 
 /// Releases the lock of the current row, which does not match the statement. Has an effect only
 /// under READ COMMITTED, and only if the transaction had not locked the row before.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_unlock_row(cursor: *mut CheetahCursor) {
-    // SAFETY: by the contract of the crate the handle is open.
-    let cursor = unsafe { &mut *cursor };
+pub extern "C" fn cheetah_unlock_row(cursor: &mut CheetahCursor) {
     value((), || cursor.cursor.unlock_row());
 }
 
 /// Removes the `end` that the last seek set.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_forget_end(cursor: *mut CheetahCursor) {
-    // SAFETY: by the contract of the crate the handle is open.
-    let cursor = unsafe { &mut *cursor };
+pub extern "C" fn cheetah_forget_end(cursor: &mut CheetahCursor) {
     value((), || cursor.cursor.forget_end());
 }
 
 /// Moves to the next entry.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_next(cursor: *mut CheetahCursor, found: *mut CheetahFound) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let (cursor, found) = unsafe { (&mut *cursor, &mut *found) };
-    entry(|| {
-        let on_entry = cursor.cursor.next()?;
-        Ok(cursor.report(on_entry, found))
-    })
+pub extern "C" fn cheetah_next(cursor: &mut CheetahCursor, found: &mut CheetahFound) -> i32 {
+    cursor.step(found, Cursor::next)
 }
 
 /// Moves forward over at most `room` rows of the clustered index, and returns them. `room` must not
@@ -199,15 +168,13 @@ pub unsafe extern "C" fn cheetah_next(cursor: *mut CheetahCursor, found: *mut Ch
 /// last of these rows.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_next_rows(
-    cursor: *mut CheetahCursor,
+    cursor: &mut CheetahCursor,
     found: *mut CheetahFound,
     room: usize,
-    count: *mut usize,
+    count: &mut usize,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open, and there are as many values as
-    // there is room for.
-    let (cursor, found, count) =
-        unsafe { (&mut *cursor, std::slice::from_raw_parts_mut(found, room), &mut *count) };
+    // SAFETY: by the contract of the crate there are as many values as there is room for.
+    let found = unsafe { std::slice::from_raw_parts_mut(found, room) };
     entry(|| {
         *count = cursor.next_rows(found)?;
         Ok(if *count > 0 { Code::Ok } else { Code::End })
@@ -216,21 +183,14 @@ pub unsafe extern "C" fn cheetah_next_rows(
 
 /// Moves to the previous entry.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_prev(cursor: *mut CheetahCursor, found: *mut CheetahFound) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let (cursor, found) = unsafe { (&mut *cursor, &mut *found) };
-    entry(|| {
-        let on_entry = cursor.cursor.prev()?;
-        Ok(cursor.report(on_entry, found))
-    })
+pub extern "C" fn cheetah_prev(cursor: &mut CheetahCursor, found: &mut CheetahFound) -> i32 {
+    cursor.step(found, Cursor::prev)
 }
 
 /// Reads the stored row of the current entry.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_current_row(cursor: *mut CheetahCursor, row: *mut CheetahBuffer) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open.
-    let (cursor, row) = unsafe { (&mut *cursor, &mut *row) };
-    entry(|| cursor.cursor.get_row(&mut row.0).map(|()| Code::Ok))
+pub extern "C" fn cheetah_current_row(cursor: &mut CheetahCursor, row: &mut CheetahBuffer) -> i32 {
+    entry(|| cursor.cursor.get_row(&mut row.0))
 }
 
 #[cfg(test)]

@@ -7,12 +7,13 @@
 //!       only queries the server's key service, and does not bring the key into use.
 
 use crate::barrier::{entry, value};
+use crate::callbacks::{each, Callback};
 use crate::codes::*;
+use crate::database::engine;
 use crate::types::*;
 use crate::CheetahDb;
 use cheetah::server::{TableEncryptionStatus, SYSTEM_KEY};
 use cheetah::{Encryption, KeyService, Result, TableEncryption};
-use std::ffi::c_void;
 use zeroize::Zeroizing;
 
 /// The size of the buffer for a key. The server's key plugins have keys of at most 32 bytes.
@@ -47,17 +48,11 @@ impl CheetahEncryption {
 }
 
 fn wish_of(code: u8) -> Result<Encryption> {
-    let codes = [
-        (CheetahEncrypted::Default as u8, Encryption::Default),
-        (CheetahEncrypted::Yes as u8, Encryption::Yes),
-        (CheetahEncrypted::No as u8, Encryption::No),
-    ];
-    meaning("code of ENCRYPTED", code, &codes)
+    meaning!("code of ENCRYPTED", code, CheetahEncrypted => Encryption { Default, Yes, No })
 }
 
 /// The encryption options of a definition, and the server's setting.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahEncryptionWords {
     /// ENCRYPTION_KEY_ID.
     pub key_id: u32,
@@ -135,61 +130,50 @@ fn choose(asked: TableEncryption, by_default: bool, is_forced: bool, exists: imp
 /// messages.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_choose_encryption(
-    words: *const CheetahEncryptionWords,
+    words: &CheetahEncryptionWords,
     sink: CheetahTextSink,
     context: *mut c_void,
-    encryption: *mut CheetahEncryption,
+    encryption: &mut CheetahEncryption,
 ) -> i32 {
-    // SAFETY: by the contract of the crate both point to values of the caller.
-    let (words, place) = unsafe { (&*words, &mut *encryption) };
     entry(|| {
         let asked = TableEncryption { wish: wish_of(words.encrypted)?, key_id: words.key_id };
         let (by_default, is_forced) = (words.encrypt_tables != 0, words.encrypt_tables == 2);
         let exists = |id| newest_version(words.newest_key_version, id).is_some();
         let chosen = choose(asked, by_default, is_forced, exists);
-        for warning in &chosen.warnings {
-            // SAFETY: the caller's function gets the caller's context.
-            unsafe { sink(context, CheetahBytes::of(warning.as_bytes())) };
-        }
-        *place = CheetahEncryption {
+        let listener = Callback(sink, context);
+        chosen.warnings.iter().for_each(|warning| listener.tell(warning));
+        *encryption = CheetahEncryption {
             key_id: chosen.encryption.key_id,
             encrypted: words.encrypted,
             refused: chosen.refused.into(),
         };
-        Ok(Code::Ok)
+        Ok(())
     })
 }
 
 /// Sets whether tables without ENCRYPTED in their definition are encrypted. Returns `Key`, and
 /// changes nothing, if a key is missing.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_set_encrypt_tables(db: *mut CheetahDb, is_on: u8) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let db = unsafe { &*db };
-    entry(|| db.0.set_encrypt_tables(is_on != 0).map(|()| Code::Ok))
+pub unsafe extern "C" fn cheetah_set_encrypt_tables(db: NonNull<CheetahDb>, is_on: u8) -> i32 {
+    entry(|| engine(&db).set_encrypt_tables(is_on != 0))
 }
 
 /// Sets whether the log is encrypted. The log continues in a new file. Returns `Key`, and changes
 /// nothing, if a key is missing.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_set_encrypt_log(db: *mut CheetahDb, is_on: u8) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let db = unsafe { &*db };
-    entry(|| db.0.set_encrypt_log(is_on != 0).map(|()| Code::Ok))
+pub unsafe extern "C" fn cheetah_set_encrypt_log(db: NonNull<CheetahDb>, is_on: u8) -> i32 {
+    entry(|| engine(&db).set_encrypt_log(is_on != 0))
 }
 
 /// Sets the number of versions by which a page's key may be older than the newest version before
 /// the page is re-encrypted; 0: pages are not re-encrypted.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_set_rotate_key_age(db: *mut CheetahDb, versions: u32) {
-    // SAFETY: by the contract of the crate the handle is open.
-    let db = unsafe { &*db };
-    value((), || db.0.set_rotate_key_age(versions));
+pub unsafe extern "C" fn cheetah_set_rotate_key_age(db: NonNull<CheetahDb>, versions: u32) {
+    value((), || engine(&db).set_rotate_key_age(versions));
 }
 
 /// The encryption of a table. Its strings are valid only during the call.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahTableEncryption {
     /// Its name.
     pub name: CheetahBytes,
@@ -221,7 +205,7 @@ fn told(table: &TableEncryptionStatus, is_rotating: bool) -> CheetahTableEncrypt
     let may_be_plain = !table.is_encrypted || (is_rotating && table.encryption.wish == Encryption::Default);
     let (rotation_page, rotation_pages) = table.rotation.unwrap_or_default();
     CheetahTableEncryption {
-        name: CheetahBytes::of(table.name.as_bytes()),
+        name: CheetahBytes::of(&table.name),
         table: table.table.0.into(),
         rotation_page,
         rotation_pages,
@@ -237,21 +221,15 @@ fn told(table: &TableEncryptionStatus, is_rotating: bool) -> CheetahTableEncrypt
 /// Passes the encryption of each table to the sink.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_encryption(
-    db: *mut CheetahDb,
+    db: NonNull<CheetahDb>,
     sink: CheetahTableEncryptionSink,
     context: *mut c_void,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let db = unsafe { &*db };
     entry(|| {
         // Read first, so that pages may be reported as unfinished though they are finished, but
         // unfinished pages are never reported as finished.
-        let is_rotating = db.0.is_rotating();
-        for table in db.0.encryption() {
-            // SAFETY: the caller's function gets the caller's context.
-            unsafe { sink(context, &told(&table, is_rotating)) };
-        }
-        Ok(Code::Ok)
+        let is_rotating = engine(&db).is_rotating();
+        each(sink, context, engine(&db).encryption(), |table| told(table, is_rotating))
     })
 }
 

@@ -1,13 +1,12 @@
 //! Estimates: the size of a table in each format.
 
-use crate::barrier::{entry, value};
-use crate::codes::*;
+use crate::barrier::{answer, entry, handle, value};
+use crate::callbacks::each;
 use crate::tables::table_spec;
 use crate::types::*;
 use crate::CheetahDb;
 use cheetah::server::{Estimate, Weight};
 use cheetah::Compression;
-use std::ffi::c_void;
 
 /// An estimate for one table.
 #[derive(Debug)]
@@ -15,7 +14,6 @@ pub struct CheetahEstimate(Estimate);
 
 /// The estimated size of the table in one format.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahWeight {
     /// The KEY_BLOCK_SIZE in KiB that selects the format; 0 if none does.
     pub key_block_size: u64,
@@ -66,108 +64,77 @@ pub type CheetahWeightSink = unsafe extern "C" fn(context: *mut c_void, weight: 
 /// at the start of the index. Rows include their large values.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_new_estimate(
-    db: *const CheetahDb,
-    spec: *const CheetahTableSpec,
-    estimate: *mut *mut CheetahEstimate,
+    db: &CheetahDb,
+    spec: &CheetahTableSpec,
+    estimate: &mut *mut CheetahEstimate,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open and the others are the caller's.
-    let (db, spec, place) = unsafe { (&*db, &*spec, &mut *estimate) };
-    entry(|| {
-        // SAFETY: as above.
+    handle(estimate, || {
+        // SAFETY: by the contract of the crate the argument is initialised.
         let spec = unsafe { table_spec(spec) }?;
-        *place = Box::into_raw(Box::new(CheetahEstimate(db.0.estimate(&spec)?)));
-        Ok(Code::Ok)
+        Ok(CheetahEstimate(db.0.estimate(&spec)?))
     })
 }
 
 /// Returns the number of runs to add for each index.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_estimate_runs(estimate: *const CheetahEstimate) -> u32 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let estimate = unsafe { &*estimate };
+pub extern "C" fn cheetah_estimate_runs(estimate: &CheetahEstimate) -> u32 {
     value(0, || estimate.0.runs_wanted())
 }
 
 /// Begins a run: the next rows or entries of the index come from a new place.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_estimate_run(
-    estimate: *mut CheetahEstimate,
-    index_no: u32,
-    from_start: u8,
-) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let estimate = unsafe { &mut *estimate };
-    entry(|| estimate.0.start_run(index_no as usize, from_start != 0).map(|()| Code::Ok))
+pub extern "C" fn cheetah_estimate_run(estimate: &mut CheetahEstimate, index_no: u32, from_start: u8) -> i32 {
+    entry(|| estimate.0.start_run(index_no as usize, from_start != 0))
 }
 
 /// Reports that the run has reached the end of its index.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_estimate_end(estimate: *mut CheetahEstimate, index_no: u32) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let estimate = unsafe { &mut *estimate };
-    entry(|| estimate.0.reach_end(index_no as usize).map(|()| Code::Ok))
+pub extern "C" fn cheetah_estimate_end(estimate: &mut CheetahEstimate, index_no: u32) -> i32 {
+    entry(|| estimate.0.reach_end(index_no as usize))
 }
 
 /// Adds a row. `more` becomes 1 if the run needs more rows.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_estimate_row(
-    estimate: *mut CheetahEstimate,
+    estimate: &mut CheetahEstimate,
     key: CheetahBytes,
     row: CheetahBytes,
-    more: *mut u8,
+    more: &mut u8,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open, the bytes are readable and the place
-    // is the caller's.
-    let (estimate, key, row, more) = unsafe { (&mut *estimate, key.get(), row.get(), &mut *more) };
-    entry(|| {
-        *more = estimate.0.add_row(key, row)?.into();
-        Ok(Code::Ok)
-    })
+    // SAFETY: by the contract of the crate the bytes are readable.
+    let (key, row) = unsafe { (key.get(), row.get()) };
+    answer(more, || Ok(estimate.0.add_row(key, row)?.into()))
 }
 
 /// Adds an entry of a secondary index. `more` becomes 1 if the run needs more entries.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_estimate_entry(
-    estimate: *mut CheetahEstimate,
+    estimate: &mut CheetahEstimate,
     index_no: u32,
     key: CheetahBytes,
     clustered: CheetahBytes,
     payload: CheetahBytes,
-    more: *mut u8,
+    more: &mut u8,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open and the place is the caller's.
-    let (estimate, more) = unsafe { (&mut *estimate, &mut *more) };
     // SAFETY: by the contract of the crate the bytes are readable.
     let (key, clustered, payload) = unsafe { (key.get(), clustered.get(), payload.get()) };
-    entry(|| {
-        *more = estimate.0.add_entry(index_no as usize, key, clustered, payload)?.into();
-        Ok(Code::Ok)
-    })
+    answer(more, || Ok(estimate.0.add_entry(index_no as usize, key, clustered, payload)?.into()))
 }
 
 /// Passes to the sink the estimated size, in each format, of a table with `rows` rows. The format
 /// that compresses least comes first.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_weigh(
-    estimate: *mut CheetahEstimate,
+    estimate: &mut CheetahEstimate,
     rows: u64,
     sink: CheetahWeightSink,
     context: *mut c_void,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let estimate = unsafe { &mut *estimate };
-    entry(|| {
-        for weight in &estimate.0.weigh(rows)? {
-            // SAFETY: the caller's function gets the caller's context.
-            unsafe { sink(context, &CheetahWeight::from(weight)) };
-        }
-        Ok(Code::Ok)
-    })
+    entry(|| each(sink, context, estimate.0.weigh(rows)?, |weight| weight.into()))
 }
 
 /// Frees an estimate.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_free_estimate(estimate: *mut CheetahEstimate) {
-    // SAFETY: by the contract of the crate the handle is ours and not used again.
-    value((), || drop(unsafe { Box::from_raw(estimate) }));
+pub extern "C" fn cheetah_free_estimate(estimate: Box<CheetahEstimate>) {
+    value((), || drop(estimate));
 }

@@ -1,21 +1,19 @@
 //! Foreign key constraints: their definitions, the indexes they use, and searches for rows that
 //! refer to each other.
 
-use crate::barrier::{entry, value};
+use crate::barrier::{answer, entry, value};
+use crate::callbacks::{each, Callback};
 use crate::codes::*;
-use crate::listing::take_text;
 use crate::types::*;
 use crate::{CheetahCursor, CheetahDb, CheetahTable, CheetahTxn};
 use cheetah::server::{
     ColumnDef, Constraints, Description, ForeignKey, ForeignKeyAction, ForeignKeyDef, KeyPartDef, KeySide,
 };
 use cheetah::Result;
-use std::ffi::c_void;
 
 /// A column of a definition. Columns of the same kind have equal keys for equal values, apart from
 /// the NULL flag and the direction.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahColumnDef {
     /// Its name.
     pub name: CheetahBytes,
@@ -27,7 +25,6 @@ pub struct CheetahColumnDef {
 
 /// A part of a key.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahKeyPartDef {
     /// The position of its column.
     pub column: u32,
@@ -39,7 +36,6 @@ pub struct CheetahKeyPartDef {
 
 /// The key of an index.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahKeyDef {
     /// Its parts.
     pub parts: *const CheetahKeyPartDef,
@@ -49,7 +45,6 @@ pub struct CheetahKeyDef {
 
 /// A constraint of a definition.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahForeignKeyDef {
     /// Its name.
     pub name: CheetahBytes,
@@ -71,7 +66,6 @@ pub struct CheetahForeignKeyDef {
 
 /// A renamed column.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahRenamedColumn {
     /// Its old name.
     pub from: CheetahBytes,
@@ -81,7 +75,6 @@ pub struct CheetahRenamedColumn {
 
 /// Columns, keys and constraints of a definition.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahConstraints {
     /// The columns.
     pub columns: *const CheetahColumnDef,
@@ -107,29 +100,14 @@ pub struct CheetahConstraints {
     pub are_checked: u8,
 }
 
-unsafe fn texts(list: *const CheetahBytes, count: usize) -> Vec<String> {
-    // SAFETY: by the contract of the crate the values are initialised.
-    unsafe { slice(list, count) }.iter().map(|text| unsafe { text.text() }).collect()
-}
-
 fn action_of(code: u8) -> Result<ForeignKeyAction> {
-    let codes = [
-        (CheetahForeignKeyAction::Restrict as u8, ForeignKeyAction::Restrict),
-        (CheetahForeignKeyAction::NoAction as u8, ForeignKeyAction::NoAction),
-        (CheetahForeignKeyAction::Cascade as u8, ForeignKeyAction::Cascade),
-        (CheetahForeignKeyAction::SetNull as u8, ForeignKeyAction::SetNull),
-    ];
-    meaning("code of an action", code, &codes)
+    meaning!("code of an action", code, CheetahForeignKeyAction => ForeignKeyAction {
+        Restrict, NoAction, Cascade, SetNull
+    })
 }
 
 fn code_of(action: ForeignKeyAction) -> u8 {
-    let code = match action {
-        ForeignKeyAction::Restrict => CheetahForeignKeyAction::Restrict,
-        ForeignKeyAction::NoAction => CheetahForeignKeyAction::NoAction,
-        ForeignKeyAction::Cascade => CheetahForeignKeyAction::Cascade,
-        ForeignKeyAction::SetNull => CheetahForeignKeyAction::SetNull,
-    };
-    code as u8
+    number!(action, ForeignKeyAction => CheetahForeignKeyAction { Restrict, NoAction, Cascade, SetNull })
 }
 
 impl CheetahColumnDef {
@@ -156,49 +134,36 @@ impl CheetahForeignKeyDef {
     unsafe fn get(&self) -> Result<ForeignKeyDef> {
         // SAFETY: by the contract of the crate what is pointed to is initialised.
         let (name, parent) = unsafe { (self.name.text(), self.parent.text()) };
-        // SAFETY: as above.
-        let (columns, parent_columns) = unsafe {
-            (texts(self.columns, self.column_count), texts(self.parent_columns, self.column_count))
+        let names = |list: *const CheetahBytes| -> Vec<String> {
+            // SAFETY: as above.
+            unsafe { slice(list, self.column_count).iter().map(|name| name.text()).collect() }
         };
+        let (columns, parent_columns) = (names(self.columns), names(self.parent_columns));
         let (on_delete, on_update) = (action_of(self.on_delete)?, action_of(self.on_update)?);
         let inherited = self.inherited != 0;
         Ok(ForeignKeyDef { name, columns, parent, parent_columns, on_delete, on_update, inherited })
     }
 }
 
-impl CheetahRenamedColumn {
-    unsafe fn get(&self) -> (String, String) {
-        // SAFETY: by the contract of the crate the texts are readable.
-        unsafe { (self.from.text(), self.to.text()) }
-    }
-}
-
 impl CheetahConstraints {
     pub(crate) unsafe fn get(&self) -> Result<Constraints> {
         // SAFETY: by the contract of the crate what is pointed to is initialised.
-        let (columns, keys, constraints, renamed, copy_of) = unsafe {
+        let (columns, keys, foreign_keys, renamed, copy_of) = unsafe {
             (
-                slice(self.columns, self.column_count),
-                slice(self.keys, self.key_count),
-                slice(self.foreign_keys, self.foreign_key_count),
-                slice(self.renamed, self.renamed_count),
+                slice(self.columns, self.column_count).iter().map(|column| column.get()).collect(),
+                slice(self.keys, self.key_count).iter().map(|key| key.get()).collect(),
+                slice(self.foreign_keys, self.foreign_key_count).iter().map(|it| it.get()),
+                slice(self.renamed, self.renamed_count).iter().map(|it| (it.from.text(), it.to.text())),
                 self.copy_of.text(),
             )
         };
         Ok(Constraints {
-            description: Description {
-                // SAFETY: as above, here and below.
-                columns: columns.iter().map(|column| unsafe { column.get() }).collect(),
-                // SAFETY: as above.
-                keys: keys.iter().map(|key| unsafe { key.get() }).collect(),
-            },
-            // SAFETY: as above.
-            foreign_keys: constraints.iter().map(|it| unsafe { it.get() }).collect::<Result<_>>()?,
+            description: Description { columns, keys },
+            foreign_keys: foreign_keys.collect::<Result<_>>()?,
             kept_count: self.kept_count,
             are_checked: self.are_checked != 0,
             copy_of: Some(copy_of).filter(|name| !name.is_empty()),
-            // SAFETY: as above.
-            renamed: renamed.iter().map(|column| unsafe { column.get() }).collect(),
+            renamed: renamed.collect(),
         })
     }
 }
@@ -217,7 +182,6 @@ pub struct CheetahKeyColumn {
 
 /// The index that a constraint uses on one side.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahKeySide {
     /// The columns, in the order of the constraint; null if there is no such index.
     pub columns: *const CheetahKeyColumn,
@@ -229,7 +193,6 @@ pub struct CheetahKeySide {
 
 /// A constraint, and the indexes that it uses.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahForeignKey {
     /// Its name.
     pub name: CheetahBytes,
@@ -282,7 +245,7 @@ impl Lent {
             columns.map(column).collect::<Vec<_>>()
         };
         // The strings do not move in memory when the constraint is moved.
-        let names = |list: &[String]| list.iter().map(|name| CheetahBytes::of(name.as_bytes())).collect();
+        let names = |list: &[String]| list.iter().map(CheetahBytes::of).collect();
         Self {
             columns: names(&constraint.def.columns),
             parent_columns: names(&constraint.def.parent_columns),
@@ -297,14 +260,12 @@ impl Lent {
         let side = |side: &Option<KeySide>, columns: &[CheetahKeyColumn]| CheetahKeySide {
             columns: if side.is_some() { columns.as_ptr() } else { std::ptr::null() },
             index_no: side.as_ref().map_or(0, |side| side.index_no as u32),
-            index_name: side
-                .as_ref()
-                .map_or(CheetahBytes::EMPTY, |side| CheetahBytes::of(side.index_name.as_bytes())),
+            index_name: side.as_ref().map_or(CheetahBytes::EMPTY, |side| CheetahBytes::of(&side.index_name)),
         };
         CheetahForeignKey {
-            name: CheetahBytes::of(def.name.as_bytes()),
-            child: CheetahBytes::of(child_name.as_bytes()),
-            parent: CheetahBytes::of(def.parent.as_bytes()),
+            name: CheetahBytes::of(&def.name),
+            child: CheetahBytes::of(child_name),
+            parent: CheetahBytes::of(&def.parent),
             columns: self.columns.as_ptr(),
             parent_columns: self.parent_columns.as_ptr(),
             column_count: self.columns.len(),
@@ -322,16 +283,30 @@ impl Lent {
 pub struct CheetahForeignKeys([Vec<Lent>; 2]);
 
 impl CheetahForeignKeys {
+    /// Returns a handle of a list; null if there are no constraints.
+    fn boxed(as_child: Vec<ForeignKey>, as_parent: Vec<ForeignKey>) -> *mut Self {
+        if as_child.is_empty() && as_parent.is_empty() {
+            return std::ptr::null_mut();
+        }
+        let lists = [as_child, as_parent].map(|list| list.into_iter().map(Lent::new).collect());
+        Box::into_raw(Box::new(Self(lists)))
+    }
+
     fn find(&self, role: u8, no: usize) -> Option<&Lent> {
         self.0.get(usize::from(role))?.get(no)
+    }
+
+    /// Returns the index of the other table: the parent's for a child, the child's for a parent.
+    fn other_side(&self, role: u8, no: usize) -> Option<&KeySide> {
+        let ForeignKey { child, parent, .. } = &self.find(role, no)?.constraint;
+        let side = if role == CheetahRole::Child as u8 { parent } else { child };
+        side.as_ref()
     }
 }
 
 /// Returns the number of changes of definitions since the startup.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_definition_changes(db: *const CheetahDb) -> u64 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let db = unsafe { &*db };
+pub extern "C" fn cheetah_definition_changes(db: &CheetahDb) -> u64 {
     value(0, || db.0.definition_changes())
 }
 
@@ -343,62 +318,37 @@ pub type CheetahShowName = unsafe extern "C" fn(
     sink_context: *mut c_void,
 );
 
-/// The function that shows names, and its context; called from any thread.
-struct NameShower(CheetahShowName, *mut c_void);
-
-// SAFETY: by the contract of `cheetah_show_names_with` the function may be called from any thread.
-unsafe impl Send for NameShower {}
-// SAFETY: as above.
-unsafe impl Sync for NameShower {}
-
-impl NameShower {
-    fn show(&self, name: &str) -> String {
-        let mut text = String::new();
-        // SAFETY: the caller's function gets the caller's context, and a sink with its own.
-        unsafe { self.0(self.1, CheetahBytes::of(name.as_bytes()), take_text, (&raw mut text).cast()) };
-        text
-    }
-}
-
 /// Sets the function that converts table names to readable names. It is called from any thread
 /// until the database is closed. It gets the part of the name that follows the database.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_show_names_with(
-    db: *const CheetahDb,
+    db: &CheetahDb,
     show: CheetahShowName,
     context: *mut c_void,
 ) {
-    // SAFETY: by the contract of the crate the handle is open.
-    let db = unsafe { &*db };
-    let shower = NameShower(show, context);
-    value((), || db.0.show_names_with(move |name| shower.show(name)));
+    let shower = Callback(show, context);
+    let shown = move |name: &str| {
+        // SAFETY: the caller's function gets the caller's context, and a sink with its own.
+        shower.text(|show, it, sink, to| unsafe { show(it, CheetahBytes::of(name), sink, to) })
+    };
+    value((), || db.0.show_names_with(shown));
 }
 
 /// Records a refusal by a constraint for the status of the engine. A long text is truncated.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_note_refused_by_constraint(db: *const CheetahDb, text: CheetahBytes) {
-    // SAFETY: by the contract of the crate the handle is open and the text is readable.
-    let (db, text) = unsafe { (&*db, text.text()) };
+pub unsafe extern "C" fn cheetah_note_refused_by_constraint(db: &CheetahDb, text: CheetahBytes) {
+    // SAFETY: by the contract of the crate the text is readable.
+    let text = unsafe { text.text() };
     value((), || db.0.note_refused_by_constraint(&text));
 }
 
 /// Returns the constraints of a table, and the indexes that they use; null if it has no
 /// constraints, or after a panic.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_foreign_keys(
-    db: *const CheetahDb,
-    table: *const CheetahTable,
-) -> *mut CheetahForeignKeys {
-    // SAFETY: by the contract of the crate the handles are open.
-    let (db, table) = unsafe { (&*db, &*table) };
+pub extern "C" fn cheetah_foreign_keys(db: &CheetahDb, table: &CheetahTable) -> *mut CheetahForeignKeys {
     value(std::ptr::null_mut(), || {
-        let lent = |list: Vec<ForeignKey>| list.into_iter().map(Lent::new).collect::<Vec<_>>();
-        let as_child = lent(db.0.constraints_of_child(&table.table));
-        let as_parent = lent(db.0.constraints_of_parent(&table.table));
-        match as_child.is_empty() && as_parent.is_empty() {
-            true => std::ptr::null_mut(),
-            false => Box::into_raw(Box::new(CheetahForeignKeys([as_child, as_parent]))),
-        }
+        let as_child = db.0.constraints_of_child(&table.table);
+        CheetahForeignKeys::boxed(as_child, db.0.constraints_of_parent(&table.table))
     })
 }
 
@@ -406,53 +356,41 @@ pub unsafe extern "C" fn cheetah_foreign_keys(
 /// becomes null if there are none.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_foreign_keys_to_add(
-    db: *const CheetahDb,
-    table: *const CheetahTable,
-    constraints: *const CheetahConstraints,
-    list: *mut *mut CheetahForeignKeys,
+    db: &CheetahDb,
+    table: &CheetahTable,
+    constraints: &CheetahConstraints,
+    list: &mut *mut CheetahForeignKeys,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open, and the arguments are initialised.
-    let (db, table, constraints, place) = unsafe { (&*db, &*table, &*constraints, &mut *list) };
-    entry(|| {
-        // SAFETY: as above.
+    answer(list, || {
+        // SAFETY: by the contract of the crate the arguments are initialised.
         let new = db.0.constraints_to_add(&table.table, &unsafe { constraints.get() }?)?;
-        let lent: Vec<_> = new.into_iter().map(Lent::new).collect();
-        *place = match lent.is_empty() {
-            true => std::ptr::null_mut(),
-            false => Box::into_raw(Box::new(CheetahForeignKeys([lent, Vec::new()]))),
-        };
-        Ok(Code::Ok)
+        Ok(CheetahForeignKeys::boxed(new, Vec::new()))
     })
 }
 
 /// Frees a list of constraints.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_free_foreign_keys(list: *mut CheetahForeignKeys) {
-    // SAFETY: by the contract of the crate the handle is ours and not used again.
-    value((), || drop(unsafe { Box::from_raw(list) }));
+pub extern "C" fn cheetah_free_foreign_keys(list: Box<CheetahForeignKeys>) {
+    value((), || drop(list));
 }
 
 /// Returns the number of constraints in which the table has this `CheetahRole`.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_foreign_key_count(list: *const CheetahForeignKeys, role: u8) -> usize {
-    // SAFETY: by the contract of the crate the handle is open.
-    let list = unsafe { &*list };
+pub extern "C" fn cheetah_foreign_key_count(list: &CheetahForeignKeys, role: u8) -> usize {
     value(0, || list.0.get(usize::from(role)).map_or(0, Vec::len))
 }
 
 /// Gets one constraint of the list. Its pointers are valid until the list is freed.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_foreign_key(
-    list: *const CheetahForeignKeys,
+pub extern "C" fn cheetah_foreign_key(
+    list: &CheetahForeignKeys,
     role: u8,
     no: usize,
-    constraint: *mut CheetahForeignKey,
+    constraint: &mut CheetahForeignKey,
 ) {
-    // SAFETY: by the contract of the crate the handle is open, and there is room for the answer.
-    let (list, place) = unsafe { (&*list, &mut *constraint) };
     value((), || {
         if let Some(lent) = list.find(role, no) {
-            *place = lent.get();
+            *constraint = lent.get();
         }
     });
 }
@@ -460,20 +398,11 @@ pub unsafe extern "C" fn cheetah_foreign_key(
 /// Passes all constraints to the sink, ordered by child and name.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_foreign_keys(
-    db: *const CheetahDb,
+    db: &CheetahDb,
     sink: CheetahForeignKeySink,
     context: *mut c_void,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let db = unsafe { &*db };
-    entry(|| {
-        for constraint in db.0.constraints() {
-            let lent = Lent::new(constraint);
-            // SAFETY: the caller's function gets the caller's context.
-            unsafe { sink(context, &lent.get()) };
-        }
-        Ok(Code::Ok)
-    })
+    entry(|| each(sink, context, db.0.constraints().into_iter().map(Lent::new), Lent::get))
 }
 
 /// Searches for a row of the other table: the parent for a child, the child for a parent. `key`:
@@ -481,24 +410,16 @@ pub unsafe extern "C" fn cheetah_list_foreign_keys(
 /// Returns `End` if no row exists, and `NoSuchTable` if the constraints must be loaded again.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_find_reference(
-    txn: *mut CheetahTxn,
-    list: *const CheetahForeignKeys,
+    txn: &mut CheetahTxn,
+    list: &CheetahForeignKeys,
     role: u8,
     no: usize,
     key: CheetahBytes,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open and the key is readable.
-    let (txn, list, key) = unsafe { (&mut *txn, &*list, key.get()) };
+    // SAFETY: by the contract of the crate the key is readable.
+    let key = unsafe { key.get() };
     entry(|| {
-        let constraint = list.find(role, no).map(|lent| &lent.constraint);
-        let side = constraint.and_then(|it| {
-            if role == CheetahRole::Child as u8 {
-                it.parent.as_ref()
-            } else {
-                it.child.as_ref()
-            }
-        });
-        let Some(side) = side else { return Ok(Code::End) };
+        let Some(side) = list.other_side(role, no) else { return Ok(Code::End) };
         Ok(if txn.0.find_reference(side, key)? { Code::Ok } else { Code::End })
     })
 }
@@ -506,18 +427,15 @@ pub unsafe extern "C" fn cheetah_find_reference(
 /// Opens a cursor over the parent's index of a constraint in which the table is the child. The
 /// cursor reads a snapshot. Returns `NoSuchTable` if the constraints must be loaded again.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_open_parents(
-    txn: *mut CheetahTxn,
-    list: *const CheetahForeignKeys,
+pub extern "C" fn cheetah_open_parents(
+    txn: &mut CheetahTxn,
+    list: &CheetahForeignKeys,
     no: usize,
-    cursor: *mut *mut CheetahCursor,
+    cursor: &mut *mut CheetahCursor,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open.
-    let (txn, list, place) = unsafe { (&mut *txn, &*list, &mut *cursor) };
     entry(|| {
-        let side = list.find(CheetahRole::Child as u8, no).and_then(|lent| lent.constraint.parent.as_ref());
-        let Some(side) = side else { return Ok(Code::End) };
-        *place = CheetahCursor::boxed(txn.0.cursor_on_parents(side)?);
+        let Some(side) = list.other_side(CheetahRole::Child as u8, no) else { return Ok(Code::End) };
+        *cursor = CheetahCursor::boxed(txn.0.cursor_on_parents(side)?);
         Ok(Code::Ok)
     })
 }
@@ -525,18 +443,15 @@ pub unsafe extern "C" fn cheetah_open_parents(
 /// Opens a cursor over the child's index of a constraint in which the table is the parent. The
 /// cursor takes exclusive locks on the rows that it reads.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_open_children(
-    txn: *mut CheetahTxn,
-    list: *const CheetahForeignKeys,
+pub extern "C" fn cheetah_open_children(
+    txn: &mut CheetahTxn,
+    list: &CheetahForeignKeys,
     no: usize,
-    cursor: *mut *mut CheetahCursor,
+    cursor: &mut *mut CheetahCursor,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open.
-    let (txn, list, place) = unsafe { (&mut *txn, &*list, &mut *cursor) };
     entry(|| {
-        let side = list.find(CheetahRole::Parent as u8, no).and_then(|lent| lent.constraint.child.as_ref());
-        let Some(side) = side else { return Ok(Code::End) };
-        *place = CheetahCursor::boxed(txn.0.cursor_on_children(side)?);
+        let Some(side) = list.other_side(CheetahRole::Parent as u8, no) else { return Ok(Code::End) };
+        *cursor = CheetahCursor::boxed(txn.0.cursor_on_children(side)?);
         Ok(Code::Ok)
     })
 }

@@ -1,36 +1,31 @@
 //! Chooses the format of a table from the options in its definition.
 
-use crate::barrier::{entry, value};
+use crate::barrier::{answer, value};
+use crate::callbacks::Callback;
 use crate::codes::*;
 use crate::tables::codec_of;
 use crate::types::*;
 use cheetah::server::{FormatWords, RowFormat};
 use cheetah::{Compression, Result};
-use std::ffi::c_void;
 
 /// Chooses the codec of a table and its level. Passes the faults of the options to the sink as
 /// readable messages. `strict`: invalid options are refused instead of ignored.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_choose_format(
-    words: *const CheetahFormatWords,
+    words: &CheetahFormatWords,
     strict: u8,
     sink: CheetahTextSink,
     context: *mut c_void,
-    format: *mut CheetahFormat,
+    format: &mut CheetahFormat,
 ) -> i32 {
-    // SAFETY: by the contract of the crate both point to values of the caller.
-    let (words, format) = unsafe { (&*words, &mut *format) };
-    entry(|| {
-        // SAFETY: as above.
+    answer(format, || {
+        // SAFETY: by the contract of the crate the argument is initialised.
         let chosen = unsafe { format_words(words) }?.choose(strict != 0);
-        for warning in &chosen.warnings {
-            // SAFETY: the caller's function gets the caller's context.
-            unsafe { sink(context, CheetahBytes::of(warning.as_bytes())) };
-        }
+        let listener = Callback(sink, context);
+        chosen.warnings.iter().for_each(|warning| listener.tell(warning));
         let Compression { codec, level } = chosen.compression;
         let refused = u8::from(chosen.refused);
-        *format = CheetahFormat { compression_level: level, compression: codec.code(), refused };
-        Ok(Code::Ok)
+        Ok(CheetahFormat { compression_level: level, compression: codec.code(), refused })
     })
 }
 
@@ -43,24 +38,16 @@ pub extern "C" fn cheetah_shown_row_format(row_format: u8, key_block_size: u64) 
     })
 }
 
-/// Used in both directions, so that a row format is shown as the definition names it.
-const ROW_FORMATS: [(u8, RowFormat); 7] = [
-    (CheetahRowFormat::Default as u8, RowFormat::Default),
-    (CheetahRowFormat::Fixed as u8, RowFormat::Fixed),
-    (CheetahRowFormat::Dynamic as u8, RowFormat::Dynamic),
-    (CheetahRowFormat::Compressed as u8, RowFormat::Compressed),
-    (CheetahRowFormat::Redundant as u8, RowFormat::Redundant),
-    (CheetahRowFormat::Compact as u8, RowFormat::Compact),
-    (CheetahRowFormat::Page as u8, RowFormat::Page),
-];
-
 fn row_format_of(code: u8) -> Result<RowFormat> {
-    meaning("code of a row format", code, &ROW_FORMATS)
+    meaning!("code of a row format", code, CheetahRowFormat => RowFormat {
+        Default, Fixed, Dynamic, Compressed, Redundant, Compact, Page
+    })
 }
 
 fn row_format_code(row_format: RowFormat) -> u8 {
-    let found = ROW_FORMATS.iter().find(|(_, word)| *word == row_format);
-    found.map_or(CheetahRowFormat::Default as u8, |(code, _)| *code)
+    number!(row_format, RowFormat => CheetahRowFormat {
+        Default, Fixed, Dynamic, Compressed, Redundant, Compact, Page
+    })
 }
 
 unsafe fn format_words(words: &CheetahFormatWords) -> Result<FormatWords<'_>> {

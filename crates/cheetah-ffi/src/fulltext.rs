@@ -1,7 +1,9 @@
 //! Full-text indexes: the words of rows, and searches.
 
-use crate::barrier::{entry, value};
+use crate::barrier::{answer, entry, handle, value};
+use crate::callbacks::Callback;
 use crate::codes::*;
+use crate::database::engine;
 use crate::loads::CheetahLoad;
 use crate::types::*;
 use crate::{CheetahBuffer, CheetahDb, CheetahTable, CheetahTxn};
@@ -9,12 +11,10 @@ use cheetah::server::{
     Found, Mode, NewPostings, Position, RowWords, Search, SearchProblem, Texts, Word, WordKind, WordList,
 };
 use cheetah::{Error, FulltextSpec, OnLocked, Result, Table};
-use std::ffi::c_void;
 use std::sync::Arc;
 
 /// A full-text index to create.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahFulltextSpec {
     /// Its name.
     pub name: CheetahBytes,
@@ -35,6 +35,13 @@ impl CheetahFulltextSpec {
 #[derive(Default, Debug)]
 pub struct CheetahWords(WordList);
 
+impl CheetahWords {
+    /// Returns the words as those of the row with this key.
+    fn of<'w>(&'w mut self, key: &'w [u8]) -> RowWords<'w> {
+        RowWords { key, words: &mut self.0 }
+    }
+}
+
 /// Postings of an index that is being built.
 #[derive(Debug)]
 pub struct CheetahPostings(pub(crate) NewPostings);
@@ -50,27 +57,22 @@ pub extern "C" fn cheetah_word_bytes_max() -> u32 {
 
 /// Returns the number of full-text indexes of a table.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_fulltext_count(table: *const CheetahTable) -> usize {
-    // SAFETY: by the contract of the crate the handle is open.
-    let table = unsafe { &*table };
+pub extern "C" fn cheetah_fulltext_count(table: &CheetahTable) -> usize {
     value(0, || table.table.fulltext().len())
 }
 
 /// Gets the name and the caller's bytes of the index at position `no`, from 0. They stay valid
 /// until the table is closed.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_fulltext_index(
-    table: *const CheetahTable,
+pub extern "C" fn cheetah_fulltext_index(
+    table: &CheetahTable,
     no: usize,
-    index: *mut CheetahFulltextSpec,
+    index: &mut CheetahFulltextSpec,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open and the place is the caller's.
-    let (table, place) = unsafe { (&*table, &mut *index) };
-    entry(|| {
+    answer(index, || {
         let index = table.table.fulltext_index(no)?;
-        let name = CheetahBytes::of(index.name.as_bytes());
-        *place = CheetahFulltextSpec { name, extra: CheetahBytes::of(&index.extra) };
-        Ok(Code::Ok)
+        let name = CheetahBytes::of(&index.name);
+        Ok(CheetahFulltextSpec { name, extra: CheetahBytes::of(&index.extra) })
     })
 }
 
@@ -82,16 +84,13 @@ pub extern "C" fn cheetah_new_words() -> *mut CheetahWords {
 
 /// Frees a list of words.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_free_words(words: *mut CheetahWords) {
-    // SAFETY: by the contract of the crate the handle is ours and not used again.
-    value((), || drop(unsafe { Box::from_raw(words) }));
+pub extern "C" fn cheetah_free_words(words: Box<CheetahWords>) {
+    value((), || drop(words));
 }
 
 /// Removes all words from the list, but keeps its memory.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_clear_words(words: *mut CheetahWords) {
-    // SAFETY: by the contract of the crate the handle is open.
-    let words = unsafe { &mut *words };
+pub extern "C" fn cheetah_clear_words(words: &mut CheetahWords) {
     value((), || words.0.clear());
 }
 
@@ -101,13 +100,13 @@ pub unsafe extern "C" fn cheetah_clear_words(words: *mut CheetahWords) {
 /// the index.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_add_word(
-    words: *mut CheetahWords,
+    words: &mut CheetahWords,
     word: CheetahBytes,
     ordinal: u32,
     column: u8,
 ) {
-    // SAFETY: by the contract of the crate the handle is open and the word is readable.
-    let (words, word) = unsafe { (&mut *words, word.get()) };
+    // SAFETY: by the contract of the crate the word is readable.
+    let word = unsafe { word.get() };
     value((), || words.0.add(word, Position { ordinal, column }));
 }
 
@@ -122,130 +121,99 @@ fn postings(table: &CheetahTable, no: usize) -> Result<&Arc<Table>> {
 /// transactions out.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_insert_words(
-    txn: *mut CheetahTxn,
-    table: *const CheetahTable,
+    txn: &mut CheetahTxn,
+    table: &CheetahTable,
     no: usize,
     key: CheetahBytes,
-    words: *mut CheetahWords,
+    words: &mut CheetahWords,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open and the key is readable.
-    let (txn, table, key, words) = unsafe { (&mut *txn, &*table, key.get(), &mut *words) };
-    entry(|| {
-        let row = RowWords { key, words: &mut words.0 };
-        txn.0.insert_words(postings(table, no)?, row).map(|()| Code::Ok)
-    })
+    // SAFETY: by the contract of the crate the key is readable.
+    let key = unsafe { key.get() };
+    entry(|| txn.0.insert_words(postings(table, no)?, words.of(key)))
 }
 
 /// Removes the words of a deleted row.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_delete_words(
-    txn: *mut CheetahTxn,
-    table: *const CheetahTable,
+    txn: &mut CheetahTxn,
+    table: &CheetahTable,
     no: usize,
     key: CheetahBytes,
-    words: *mut CheetahWords,
+    words: &mut CheetahWords,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open and the key is readable.
-    let (txn, table, key, words) = unsafe { (&mut *txn, &*table, key.get(), &mut *words) };
-    entry(|| {
-        let row = RowWords { key, words: &mut words.0 };
-        txn.0.delete_words(postings(table, no)?, row).map(|()| Code::Ok)
-    })
+    // SAFETY: by the contract of the crate the key is readable.
+    let key = unsafe { key.get() };
+    entry(|| txn.0.delete_words(postings(table, no)?, words.of(key)))
 }
 
 /// Writes the differences between the words of a row before and after a change.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_change_words(
-    txn: *mut CheetahTxn,
-    table: *const CheetahTable,
+    txn: &mut CheetahTxn,
+    table: &CheetahTable,
     no: usize,
     old_key: CheetahBytes,
-    old_words: *mut CheetahWords,
+    old_words: &mut CheetahWords,
     key: CheetahBytes,
-    words: *mut CheetahWords,
+    words: &mut CheetahWords,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open and the keys are readable.
-    let (txn, table, old_key, key) = unsafe { (&mut *txn, &*table, old_key.get(), key.get()) };
-    // SAFETY: as above; the two lists are not the same.
-    let (old_words, words) = unsafe { (&mut *old_words, &mut *words) };
-    entry(|| {
-        let old = RowWords { key: old_key, words: &mut old_words.0 };
-        let new = RowWords { key, words: &mut words.0 };
-        txn.0.change_words(postings(table, no)?, old, new).map(|()| Code::Ok)
-    })
+    // SAFETY: by the contract of the crate the keys are readable.
+    let (old_key, key) = unsafe { (old_key.get(), key.get()) };
+    entry(|| txn.0.change_words(postings(table, no)?, old_words.of(old_key), words.of(key)))
 }
 
 /// Begins a load of the words of loaded rows; see `cheetah_begin_load`.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_begin_load_of_words(
-    txn: *mut CheetahTxn,
-    table: *const CheetahTable,
+pub extern "C" fn cheetah_begin_load_of_words(
+    txn: &mut CheetahTxn,
+    table: &CheetahTable,
     no: usize,
     to_commit: u8,
-    load: *mut *mut CheetahLoad,
+    load: &mut *mut CheetahLoad,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open.
-    let (txn, table, place) = unsafe { (&mut *txn, &*table, &mut *load) };
-    *place = std::ptr::null_mut();
-    entry(|| {
-        *place = CheetahLoad::begin(&mut txn.0, postings(table, no)?, to_commit)?;
-        Ok(Code::Ok)
-    })
+    *load = std::ptr::null_mut();
+    answer(load, || CheetahLoad::begin(&mut txn.0, postings(table, no)?, to_commit))
 }
 
 /// Loads the words of a row.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_load_words(
-    txn: *mut CheetahTxn,
-    load: *mut CheetahLoad,
+    txn: &mut CheetahTxn,
+    load: &mut CheetahLoad,
     key: CheetahBytes,
-    words: *mut CheetahWords,
+    words: &mut CheetahWords,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open and the key is readable.
-    let (txn, load, key, words) = unsafe { (&mut *txn, &mut *load, key.get(), &mut *words) };
-    entry(|| {
-        let row = RowWords { key, words: &mut words.0 };
-        txn.0.load_words(&mut load.0, row).map(|()| Code::Ok)
-    })
+    // SAFETY: by the contract of the crate the key is readable.
+    let key = unsafe { key.get() };
+    entry(|| txn.0.load_words(&mut load.0, words.of(key)))
 }
 
 /// Creates postings for an index that a change of the definition will add. If the change does not
 /// take them over, they are dropped when the handle is freed.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_new_postings(
-    db: *mut CheetahDb,
-    table: *const CheetahTable,
-    made: *mut *mut CheetahPostings,
+    db: NonNull<CheetahDb>,
+    table: &CheetahTable,
+    made: &mut *mut CheetahPostings,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open.
-    let (db, table, place) = unsafe { (&*db, &*table, &mut *made) };
-    entry(|| {
-        *place = Box::into_raw(Box::new(CheetahPostings(db.0.new_postings(&table.table, WORD_BYTES_MAX)?)));
-        Ok(Code::Ok)
-    })
+    handle(made, || Ok(CheetahPostings(engine(&db).new_postings(&table.table, WORD_BYTES_MAX)?)))
 }
 
 /// Begins a load of new postings. The caller must hold the only handle to them.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_begin_load_of_postings(
-    txn: *mut CheetahTxn,
-    made: *const CheetahPostings,
-    load: *mut *mut CheetahLoad,
+pub extern "C" fn cheetah_begin_load_of_postings(
+    txn: &mut CheetahTxn,
+    made: &CheetahPostings,
+    load: &mut *mut CheetahLoad,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open.
-    let (txn, made, place) = unsafe { (&mut *txn, &*made, &mut *load) };
-    *place = std::ptr::null_mut();
-    entry(|| {
-        *place = CheetahLoad::begin(&mut txn.0, &made.0.table(), 0)?;
-        Ok(Code::Ok)
-    })
+    *load = std::ptr::null_mut();
+    answer(load, || CheetahLoad::begin(&mut txn.0, &made.0.table(), 0))
 }
 
 /// Frees a handle of postings.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_free_postings(made: *mut CheetahPostings) {
-    // SAFETY: by the contract of the crate the handle is ours and not used again.
-    value((), || drop(unsafe { Box::from_raw(made) }));
+pub extern "C" fn cheetah_free_postings(made: Box<CheetahPostings>) {
+    value((), || drop(made));
 }
 
 /// Receives the words of a text during a search.
@@ -269,7 +237,6 @@ pub type CheetahWordsOfRow = unsafe extern "C" fn(
 
 /// A full-text search.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahSearch {
     /// The query, in a character set that contains ASCII as single bytes.
     pub text: CheetahBytes,
@@ -351,12 +318,9 @@ impl Texts for Callbacks<'_> {
 }
 
 fn mode_of(mode: u8) -> Result<Mode> {
-    let codes = [
-        (CheetahSearchMode::NaturalLanguage as u8, Mode::NaturalLanguage),
-        (CheetahSearchMode::Boolean as u8, Mode::Boolean),
-        (CheetahSearchMode::QueryExpansion as u8, Mode::QueryExpansion),
-    ];
-    meaning("code of a search", mode, &codes)
+    meaning!("code of a search", mode, CheetahSearchMode => Mode {
+        NaturalLanguage, Boolean, QueryExpansion
+    })
 }
 
 fn kind_of(kind: u8) -> Result<WordKind> {
@@ -366,33 +330,30 @@ fn kind_of(kind: u8) -> Result<WordKind> {
         (CheetahWordKind::TooShort as u8, WordKind::TooShort),
         (CheetahWordKind::TooLong as u8, WordKind::TooLong),
     ];
-    meaning("code of a word", kind, &codes)
+    meaning_in("code of a word", kind, &codes)
 }
 
 /// Finds and ranks the matching rows; see `Transaction::search`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_search(
-    txn: *mut CheetahTxn,
-    table: *const CheetahTable,
+    txn: &mut CheetahTxn,
+    table: &CheetahTable,
     no: usize,
-    search: *const CheetahSearch,
-    matches: *mut *mut CheetahMatches,
+    search: &CheetahSearch,
+    matches: &mut *mut CheetahMatches,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open and the search is initialised.
-    let (txn, table, search, place) = unsafe { (&mut *txn, &*table, &*search, &mut *matches) };
-    entry(|| {
-        // SAFETY: as above.
+    handle(matches, || {
+        // SAFETY: by the contract of the crate the argument is initialised.
         let asked = unsafe { search.get(no)? };
         let found = txn.0.search(&table.table, &asked, &mut Callbacks(search))?;
-        *place = Box::into_raw(Box::new(CheetahMatches(found)));
-        Ok(Code::Ok)
+        Ok(CheetahMatches(found))
     })
 }
 
 /// Passes a word to the sink. If the result is not `Ok`, the caller must stop and return it.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_tell_word(
-    sink: *mut CheetahWordSink<'_>,
+    sink: &mut CheetahWordSink<'_>,
     weights: CheetahBytes,
     kind: u8,
     ordinal: u32,
@@ -400,26 +361,18 @@ pub unsafe extern "C" fn cheetah_tell_word(
 ) -> i32 {
     // SAFETY: by the contract of the crate the sink is the one just given, and the word is
     // readable.
-    let (sink, weights) = unsafe { (&mut *sink, weights.get()) };
+    let weights = unsafe { weights.get() };
     value(Code::Panic as i32, || {
         let told =
             kind_of(kind).and_then(|kind| (sink.each)(Word { weights, kind }, Position { ordinal, column }));
-        match told {
-            Ok(()) => Code::Ok as i32,
-            Err(error) => {
-                let code = Code::of(&error);
-                sink.error = Some(error);
-                code as i32
-            }
-        }
+        sink.error = told.err();
+        sink.error.as_ref().map_or(Code::Ok, Code::of) as i32
     })
 }
 
 /// Returns the number of matching rows.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_match_count(matches: *const CheetahMatches) -> u64 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let matches = unsafe { &*matches };
+pub extern "C" fn cheetah_match_count(matches: &CheetahMatches) -> u64 {
     value(0, || matches.0.matches.len() as u64)
 }
 
@@ -429,39 +382,31 @@ pub unsafe extern "C" fn cheetah_match_count(matches: *const CheetahMatches) -> 
 /// The key is valid until the next call. See `Transaction::next_match`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_next_match(
-    txn: *mut CheetahTxn,
-    table: *const CheetahTable,
+    txn: &mut CheetahTxn,
+    table: &CheetahTable,
     no: usize,
-    search: *const CheetahSearch,
-    matches: *mut CheetahMatches,
+    search: &CheetahSearch,
+    matches: &mut CheetahMatches,
     skips_locked: u8,
-    row: *mut CheetahBuffer,
-    key: *mut CheetahBytes,
-    rank: *mut f32,
+    row: &mut CheetahBuffer,
+    key: &mut CheetahBytes,
+    rank: &mut f32,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open, the search is initialised and the
-    // places are the caller's.
-    let (txn, table, search, matches) = unsafe { (&mut *txn, &*table, &*search, &mut *matches) };
-    // SAFETY: as above.
-    let (row, key_place, rank_place) = unsafe { (&mut *row, &mut *key, &mut *rank) };
     let on_locked = if skips_locked != 0 { OnLocked::Skip } else { OnLocked::Wait };
     entry(|| {
-        // SAFETY: as above.
+        // SAFETY: by the contract of the crate the argument is initialised.
         let asked = unsafe { search.get(no)? };
-        let into = (on_locked, &mut row.0);
-        let mut texts = Callbacks(search);
+        let (mut texts, into) = (Callbacks(search), (on_locked, &mut row.0));
         let next = txn.0.next_match(&table.table, &asked, &mut texts, &mut matches.0, into)?;
-        let Some((key, rank)) = next else { return Ok(Code::End) };
-        (*key_place, *rank_place) = (CheetahBytes::of(key), rank);
+        let Some((found_key, found_rank)) = next else { return Ok(Code::End) };
+        (*key, *rank) = (CheetahBytes::of(found_key), found_rank);
         Ok(Code::Ok)
     })
 }
 
 /// Makes the next read return the best row again.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_rewind_matches(matches: *mut CheetahMatches) {
-    // SAFETY: by the contract of the crate the handle is open.
-    let matches = unsafe { &mut *matches };
+pub extern "C" fn cheetah_rewind_matches(matches: &mut CheetahMatches) {
     value((), || matches.0.rewind());
 }
 
@@ -469,36 +414,30 @@ pub unsafe extern "C" fn cheetah_rewind_matches(matches: *mut CheetahMatches) {
 /// and rank 0, if the row does not match. See `Transaction::rank_now`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_rank_now(
-    txn: *mut CheetahTxn,
-    table: *const CheetahTable,
+    txn: &mut CheetahTxn,
+    table: &CheetahTable,
     no: usize,
-    search: *const CheetahSearch,
-    matches: *mut CheetahMatches,
+    search: &CheetahSearch,
+    matches: &mut CheetahMatches,
     key: CheetahBytes,
-    rank: *mut f32,
+    rank: &mut f32,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open, the search is initialised, the key
-    // is readable and the place is the caller's.
-    let (txn, table, search, matches) = unsafe { (&mut *txn, &*table, &*search, &mut *matches) };
-    // SAFETY: as above.
-    let (key, place) = unsafe { (key.get(), &mut *rank) };
-    *place = 0.0;
+    // SAFETY: by the contract of the crate the key is readable.
+    let key = unsafe { key.get() };
+    *rank = 0.0;
     entry(|| {
-        // SAFETY: as above.
+        // SAFETY: by the contract of the crate the search is initialised.
         let asked = unsafe { search.get(no)? };
-        let mut texts = Callbacks(search);
-        let rank = txn.0.rank_now(&table.table, &asked, &mut texts, &mut matches.0, key)?;
-        let Some(rank) = rank else { return Ok(Code::RowNotFound) };
-        *place = rank;
-        Ok(Code::Ok)
+        let found = txn.0.rank_now(&table.table, &asked, &mut Callbacks(search), &mut matches.0, key)?;
+        *rank = found.unwrap_or(0.0);
+        Ok(if found.is_some() { Code::Ok } else { Code::RowNotFound })
     })
 }
 
 /// Frees the result of a search.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_free_matches(matches: *mut CheetahMatches) {
-    // SAFETY: by the contract of the crate the handle is ours and not used again.
-    value((), || drop(unsafe { Box::from_raw(matches) }));
+pub extern "C" fn cheetah_free_matches(matches: Box<CheetahMatches>) {
+    value((), || drop(matches));
 }
 
 /// Compares the postings of a full-text index with the words of the rows. Passes a description of
@@ -506,38 +445,33 @@ pub unsafe extern "C" fn cheetah_free_matches(matches: *mut CheetahMatches) {
 /// `search`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_check_words(
-    txn: *mut CheetahTxn,
-    table: *const CheetahTable,
+    txn: &mut CheetahTxn,
+    table: &CheetahTable,
     no: usize,
-    search: *const CheetahSearch,
+    search: &CheetahSearch,
     sink: CheetahTextSink,
     sink_context: *mut c_void,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open and the search is initialised.
-    let (txn, table, search) = unsafe { (&mut *txn, &*table, &*search) };
-    // SAFETY: as above.
+    // SAFETY: by the contract of the crate the argument is initialised.
     let end = unsafe { search.end.get() };
     entry(|| {
         let finding = txn.0.check_words(&table.table, no, end, &mut Callbacks(search))?;
-        // SAFETY: the caller's function gets the caller's context.
-        finding.iter().for_each(|text| unsafe { sink(sink_context, CheetahBytes::of(text.as_bytes())) });
-        Ok(Code::Ok)
+        finding.iter().for_each(|text| Callback(sink, sink_context).tell(text));
+        Ok(())
     })
 }
 
 /// Gets the bytes on disk of the postings of all full-text indexes. An index that is not on disk
 /// yet counts with its bytes in memory.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_fulltext_bytes(table: *const CheetahTable, bytes: *mut u64) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open and the place is the caller's.
-    let (table, place) = unsafe { (&*table, &mut *bytes) };
+pub extern "C" fn cheetah_fulltext_bytes(table: &CheetahTable, bytes: &mut u64) -> i32 {
     entry(|| {
-        *place = 0;
+        *bytes = 0;
         for postings in &table.postings {
             for index in postings.stats()? {
-                *place += if index.stored_bytes != 0 { index.stored_bytes } else { index.logical_bytes };
+                *bytes += if index.stored_bytes != 0 { index.stored_bytes } else { index.logical_bytes };
             }
         }
-        Ok(Code::Ok)
+        Ok(())
     })
 }

@@ -5,14 +5,11 @@ use crate::codes::*;
 use crate::tables::of_row;
 use crate::types::*;
 use crate::{CheetahTable, CheetahTxn};
-use std::ffi::c_void;
 
 /// Returns whether an index is disabled. A disabled index cannot be read, and rows must not have
 /// entries for it.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_index_is_disabled(table: *const CheetahTable, index_no: u32) -> u8 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let table = unsafe { &*table };
+pub extern "C" fn cheetah_index_is_disabled(table: &CheetahTable, index_no: u32) -> u8 {
     value(0, || u8::from(table.table.is_disabled(index_no as usize)))
 }
 
@@ -21,14 +18,14 @@ pub unsafe extern "C" fn cheetah_index_is_disabled(table: *const CheetahTable, i
 /// nothing. Locks the whole table. The change is durable on return.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_disable_indexes(
-    txn: *mut CheetahTxn,
-    table: *const CheetahTable,
+    txn: &mut CheetahTxn,
+    table: &CheetahTable,
     indexes: *const u32,
     count: usize,
     only_if_empty: u8,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open, and `count` indexes are readable.
-    let (txn, table, indexes) = unsafe { (&mut *txn, &*table, slice(indexes, count)) };
+    // SAFETY: by the contract of the crate `count` indexes are readable.
+    let indexes = unsafe { slice(indexes, count) };
     entry(|| {
         let which = indexes.iter().map(|&index| index as usize).collect::<Vec<_>>();
         if only_if_empty == 0 {
@@ -44,15 +41,13 @@ pub unsafe extern "C" fn cheetah_disable_indexes(
 /// be opened again. Locks the whole table. The change is durable on return.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_enable_indexes(
-    txn: *mut CheetahTxn,
-    table: *const CheetahTable,
+    txn: &mut CheetahTxn,
+    table: &CheetahTable,
     entries: CheetahExpectedEntries,
     context: *mut c_void,
     progress: CheetahProgress,
     progress_context: *mut c_void,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open.
-    let (txn, table) = unsafe { (&mut *txn, &*table) };
     // SAFETY: the caller's function gets the caller's context.
     let tell = |done, total| unsafe { progress(progress_context, done, total) };
     entry(|| {

@@ -1,7 +1,7 @@
 //! The C ABI of the Cheetah engine, for the MariaDB plugin.
 //!
 //! Many files: one for each group of calls in `plugin/cheetah.h`. Each file can be read alone;
-//! `barrier`, `codes` and `types` are shared by all files.
+//! `barrier`, `callbacks`, `codes` and `types` are shared by all files.
 //!
 //! Invariants
 //!   I1  No panic crosses the ABI: every function that calls the engine does so inside `barrier`;
@@ -13,12 +13,14 @@
 //! Safety    Callers pass pointers that this library returned and has not freed, or that point to
 //!           initialised values of the declared type; byte ranges are readable in their whole
 //!           length. A handle is used by one thread at a time; `CheetahDb` and `CheetahTable` may
-//!           be shared.
+//!           be shared. So parameters are references where C sees pointers, and a handle that is
+//!           freed is a box.
 #![expect(clippy::missing_safety_doc, reason = "one contract for all functions, in the head of the crate")]
 
 mod alter;
 mod barrier;
 mod builds;
+mod callbacks;
 mod cardinalities;
 mod codes;
 mod cursors;

@@ -44,7 +44,7 @@ unsafe fn fill_old(list: &mut Vec<OldEntry<'static>>, entries: &[CheetahEntry]) 
     list.extend(entries.iter().map(old));
 }
 
-pub(crate) fn with_lists<T>(
+fn with_lists<T>(
     new: &[CheetahEntry],
     old: &[CheetahEntry],
     body: impl FnOnce(&[SecondaryEntry<'_>], &[OldEntry<'_>]) -> T,
@@ -64,84 +64,70 @@ pub(crate) fn with_lists<T>(
     })
 }
 
+/// Calls `body` with the engine's form of a new row, and of the old entries that it replaces.
+pub(crate) fn with_row<T>(
+    new: &CheetahRow,
+    old: &[CheetahEntry],
+    body: impl FnOnce(&NewRow<'_>, &[OldEntry<'_>]) -> T,
+) -> T {
+    // SAFETY: by the contract of the crate the row is initialised.
+    let (key, row, entries) =
+        unsafe { (new.key.get(), new.row.get(), slice(new.secondary, new.secondary_count)) };
+    with_lists(entries, old, |secondary, old| body(&NewRow { key, row, secondary }, old))
+}
+
 /// Inserts a row with all its secondary entries.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_insert(
-    txn: *mut CheetahTxn,
-    table: *const CheetahTable,
-    row: *const CheetahRow,
-) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open and the row is initialised.
-    let (txn, table, row) = unsafe { (&mut *txn, &*table, &*row) };
-    // SAFETY: as above.
-    let (key, bytes, entries) =
-        unsafe { (row.key.get(), row.row.get(), slice(row.secondary, row.secondary_count)) };
+pub extern "C" fn cheetah_insert(txn: &mut CheetahTxn, table: &CheetahTable, row: &CheetahRow) -> i32 {
     entry(|| {
-        with_lists(entries, &[], |secondary, _| {
-            txn.0.set_duplicate_lock(row.duplicate_lock());
-            txn.0.insert(&table.table, &NewRow { key, row: bytes, secondary }).map(|()| Code::Ok)
-        })
+        txn.0.set_duplicate_lock(row.duplicate_lock());
+        with_row(row, &[], |new, _| txn.0.insert(&table.table, new))
     })
 }
 
 /// Replaces the row at `old_key`. See `Transaction::update` for the entries to pass.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_update(
-    txn: *mut CheetahTxn,
-    table: *const CheetahTable,
+    txn: &mut CheetahTxn,
+    table: &CheetahTable,
     old_key: CheetahBytes,
-    row: *const CheetahRow,
+    row: &CheetahRow,
     old_secondary: *const CheetahEntry,
     old_secondary_count: usize,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open and the row is initialised.
-    let (txn, table, row) = unsafe { (&mut *txn, &*table, &*row) };
-    // SAFETY: as above.
-    let (key, bytes, new, old) = unsafe {
-        let new = slice(row.secondary, row.secondary_count);
-        (row.key.get(), row.row.get(), new, slice(old_secondary, old_secondary_count))
-    };
-    // SAFETY: as above.
-    let old_key = unsafe { old_key.get() };
+    // SAFETY: by the contract of the crate the entries are initialised.
+    let (old_key, old) = unsafe { (old_key.get(), slice(old_secondary, old_secondary_count)) };
     entry(|| {
-        with_lists(new, old, |secondary, old_secondary| {
-            let new = NewRow { key, row: bytes, secondary };
-            txn.0.set_duplicate_lock(row.duplicate_lock());
-            txn.0.update(&table.table, old_key, &new, old_secondary).map(|()| Code::Ok)
-        })
+        txn.0.set_duplicate_lock(row.duplicate_lock());
+        with_row(row, old, |new, old| txn.0.update(&table.table, old_key, new, old))
     })
 }
 
 /// Deletes the row at `key` with all its secondary entries.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_delete(
-    txn: *mut CheetahTxn,
-    table: *const CheetahTable,
+    txn: &mut CheetahTxn,
+    table: &CheetahTable,
     key: CheetahBytes,
     old_secondary: *const CheetahEntry,
     old_secondary_count: usize,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open and the entries are initialised.
-    let (txn, table, key, old) =
-        unsafe { (&mut *txn, &*table, key.get(), slice(old_secondary, old_secondary_count)) };
-    entry(|| {
-        with_lists(&[], old, |_, old_secondary| {
-            txn.0.delete(&table.table, key, old_secondary).map(|()| Code::Ok)
-        })
-    })
+    // SAFETY: by the contract of the crate the entries are initialised.
+    let (key, old) = unsafe { (key.get(), slice(old_secondary, old_secondary_count)) };
+    entry(|| with_lists(&[], old, |_, old_secondary| txn.0.delete(&table.table, key, old_secondary)))
 }
 
 /// Reads the stored row at `key`. `read`: a `CheetahRead`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_get(
-    txn: *mut CheetahTxn,
-    table: *const CheetahTable,
+    txn: &mut CheetahTxn,
+    table: &CheetahTable,
     key: CheetahBytes,
     read: u8,
-    row: *mut CheetahBuffer,
+    row: &mut CheetahBuffer,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open and the key is readable.
-    let (txn, table, key, row) = unsafe { (&mut *txn, &*table, key.get(), &mut *row) };
+    // SAFETY: by the contract of the crate the key is readable.
+    let key = unsafe { key.get() };
     entry(|| {
         let found = txn.0.get(&table.table, key, read_of(read)?, &mut row.0)?;
         Ok(if found { Code::Ok } else { Code::RowNotFound })
@@ -151,16 +137,10 @@ pub unsafe extern "C" fn cheetah_get(
 /// Gets the number of rows that a consistent read of the table finds. Returns `End` if only a scan
 /// can count them.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_count(
-    txn: *mut CheetahTxn,
-    table: *const CheetahTable,
-    count: *mut u64,
-) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open.
-    let (txn, table, place) = unsafe { (&mut *txn, &*table, &mut *count) };
+pub extern "C" fn cheetah_count(txn: &mut CheetahTxn, table: &CheetahTable, count: &mut u64) -> i32 {
     entry(|| {
         let known = txn.0.count(&table.table)?;
-        *place = known.unwrap_or(0);
+        *count = known.unwrap_or(0);
         Ok(if known.is_some() { Code::Ok } else { Code::End })
     })
 }
@@ -168,14 +148,14 @@ pub unsafe extern "C" fn cheetah_count(
 /// Reads the large value that a locator in a stored row refers to.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_fetch_large(
-    txn: *mut CheetahTxn,
-    table: *const CheetahTable,
+    txn: &mut CheetahTxn,
+    table: &CheetahTable,
     locator: CheetahBytes,
-    value: *mut CheetahBuffer,
+    value: &mut CheetahBuffer,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open and the locator is readable.
-    let (txn, table, locator, value) = unsafe { (&mut *txn, &*table, locator.get(), &mut *value) };
-    entry(|| txn.0.fetch_large(&table.table, locator, &mut value.0).map(|()| Code::Ok))
+    // SAFETY: by the contract of the crate the locator is readable.
+    let locator = unsafe { locator.get() };
+    entry(|| txn.0.fetch_large(&table.table, locator, &mut value.0))
 }
 
 /// Returns an empty buffer.
@@ -186,14 +166,12 @@ pub extern "C" fn cheetah_new_buffer() -> *mut CheetahBuffer {
 
 /// Frees a buffer.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_free_buffer(buffer: *mut CheetahBuffer) {
-    // SAFETY: by the contract of the crate the handle is ours and not used again.
-    value((), || drop(unsafe { Box::from_raw(buffer) }));
+pub extern "C" fn cheetah_free_buffer(buffer: Box<CheetahBuffer>) {
+    value((), || drop(buffer));
 }
 
 /// Returns the bytes that the engine last wrote to the buffer.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_buffer_bytes(buffer: *const CheetahBuffer) -> CheetahBytes {
-    // SAFETY: by the contract of the crate the handle is open.
-    CheetahBytes::of(&unsafe { &*buffer }.0)
+pub extern "C" fn cheetah_buffer_bytes(buffer: &CheetahBuffer) -> CheetahBytes {
+    CheetahBytes::of(&buffer.0)
 }

@@ -1,17 +1,17 @@
 //! Snapshots of the database, for backups.
 
-use crate::barrier::{entry, value};
+use crate::barrier::{answer, entry, value};
 use crate::codes::*;
+use crate::database::engine;
 use crate::types::*;
 use crate::{CheetahDb, CheetahXid};
 use cheetah::server::{Note, SnapshotOrder, Xid};
-use std::ffi::{c_void, OsStr};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// A line for the manifest of a snapshot.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahNote {
     /// The first word of the line, without blanks.
     pub word: CheetahBytes,
@@ -25,7 +25,6 @@ pub type CheetahIsOwnXid = unsafe extern "C" fn(xid: *const CheetahXid) -> u8;
 
 /// The parameters of a snapshot.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahSnapshotOrder {
     /// The absolute path of the directory; it must not exist.
     pub path: CheetahBytes,
@@ -45,7 +44,6 @@ pub struct CheetahSnapshotOrder {
 
 /// The files that were written.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahSnapshot {
     /// The number of files, without the manifest.
     pub files_count: u64,
@@ -72,16 +70,14 @@ unsafe fn path_of(bytes: &CheetahBytes) -> &Path {
 /// is disabled (`cheetah_set_snapshot_max_age`). Takes milliseconds, and one sync of the log.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_pin_snapshot(
-    db: *mut CheetahDb,
+    db: NonNull<CheetahDb>,
     notes: *const CheetahNote,
     notes_count: usize,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let db = unsafe { &*db };
     entry(|| {
         // SAFETY: passed on.
         let notes = unsafe { notes_of(notes, notes_count) };
-        Ok(if db.0.pin_waiting_snapshot(notes)? { Code::Ok } else { Code::End })
+        Ok(if engine(&db).pin_waiting_snapshot(notes)? { Code::Ok } else { Code::End })
     })
 }
 
@@ -89,22 +85,20 @@ pub unsafe extern "C" fn cheetah_pin_snapshot(
 /// directory. Blocks for I/O until all files are written.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_create_snapshot(
-    db: *mut CheetahDb,
-    order: *const CheetahSnapshotOrder,
-    snapshot: *mut CheetahSnapshot,
+    db: NonNull<CheetahDb>,
+    order: &CheetahSnapshotOrder,
+    snapshot: &mut CheetahSnapshot,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open, and the other two are the caller's.
-    let (db, order, snapshot) = unsafe { (&*db, &*order, &mut *snapshot) };
     // SAFETY: by the contract of the crate the bytes are readable.
     let (path, outside_of) = unsafe { (path_of(&order.path), path_of(&order.outside_of)) };
     // SAFETY: the caller's function gets the caller's context.
     let interrupted = || unsafe { (order.interrupted)(order.context) } != 0;
     // SAFETY: the caller's function reads the name alone.
     let is_own = |xid: &Xid| unsafe { (order.is_own)(&CheetahXid::of(xid)) } != 0;
-    entry(|| {
+    answer(snapshot, || {
         // SAFETY: passed on.
         let notes = unsafe { notes_of(order.notes, order.notes_count) };
-        let written = db.0.create_snapshot(&SnapshotOrder {
+        let written = engine(&db).create_snapshot(&SnapshotOrder {
             path,
             outside_of,
             is_own: &is_own,
@@ -112,15 +106,12 @@ pub unsafe extern "C" fn cheetah_create_snapshot(
             interrupted: &interrupted,
         })?;
         let (files_count, bytes, copied_bytes) = (written.files_count, written.bytes, written.copied_bytes);
-        *snapshot = CheetahSnapshot { files_count, bytes, copied_bytes };
-        Ok(Code::Ok)
+        Ok(CheetahSnapshot { files_count, bytes, copied_bytes })
     })
 }
 
 /// Sets the seconds after which a pinned state is released; 0: states are not pinned.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_set_snapshot_max_age(db: *mut CheetahDb, seconds: u64) {
-    // SAFETY: by the contract of the crate the handle is open.
-    let db = unsafe { &*db };
-    value((), || db.0.set_snapshot_max_age(seconds));
+pub unsafe extern "C" fn cheetah_set_snapshot_max_age(db: NonNull<CheetahDb>, seconds: u64) {
+    value((), || engine(&db).set_snapshot_max_age(seconds));
 }

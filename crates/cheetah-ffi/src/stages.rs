@@ -1,13 +1,12 @@
 //! The stages of threads, and the page work of statements, for the server's views.
 
 use crate::barrier::value;
-use crate::codes::CheetahStage;
+use crate::codes::*;
 use cheetah::server::page_work::{self, PageWork};
 use cheetah::server::stages::{self, Before, Begun, Observer, Stage};
 
 /// The caller's state before a stage. The engine does not interpret its words.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahStageBefore {
     /// Set by the caller.
     pub first: u64,
@@ -34,14 +33,7 @@ struct Callbacks {
 }
 
 fn code_of(stage: Stage) -> u8 {
-    let code = match stage {
-        Stage::RowLock => CheetahStage::RowLock,
-        Stage::TableLock => CheetahStage::TableLock,
-        Stage::LogSpace => CheetahStage::LogSpace,
-        Stage::Memory => CheetahStage::Memory,
-        Stage::RollingBack => CheetahStage::RollingBack,
-    };
-    code as u8
+    number!(stage, Stage => CheetahStage { RowLock, TableLock, LogSpace, Memory, RollingBack })
 }
 
 impl Observer for Callbacks {
@@ -68,7 +60,7 @@ impl Observer for Callbacks {
 /// Sets the functions to call at stages, in the threads of all databases of the process, until the
 /// process ends. Later calls have no effect.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_observe_stages(
+pub extern "C" fn cheetah_observe_stages(
     begins: CheetahStageBegins,
     ends: CheetahStageEnds,
     connection: CheetahConnection,
@@ -78,7 +70,6 @@ pub unsafe extern "C" fn cheetah_observe_stages(
 
 /// The work of a thread on pages.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahPageWork {
     /// Pages requested, in memory or not.
     pub pages_accessed: u64,
@@ -111,16 +102,12 @@ impl CheetahPageWork {
 /// Begins counting the calling thread's work on pages, until `cheetah_end_page_work` is called with
 /// the same `since`. Counts may be nested.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_begin_page_work(since: *mut CheetahPageWork) {
-    // SAFETY: by the contract of the crate the place is the caller's.
-    let since = unsafe { &mut *since };
+pub extern "C" fn cheetah_begin_page_work(since: &mut CheetahPageWork) {
     value((), || *since = CheetahPageWork::of(page_work::begin()));
 }
 
 /// Puts the thread's work since `since` into `done`, and ends this count.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_end_page_work(since: *const CheetahPageWork, done: *mut CheetahPageWork) {
-    // SAFETY: by the contract of the crate both places are the caller's.
-    let (since, done) = unsafe { (&*since, &mut *done) };
+pub extern "C" fn cheetah_end_page_work(since: &CheetahPageWork, done: &mut CheetahPageWork) {
     value((), || *done = CheetahPageWork::of(page_work::end(since.get())));
 }

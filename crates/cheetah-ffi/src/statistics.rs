@@ -1,15 +1,14 @@
 //! Sizes and counters of the engine for the server's views.
 
-use crate::barrier::entry;
-use crate::codes::*;
+use crate::barrier::{answer, entry};
+use crate::callbacks::each;
+use crate::database::engine;
 use crate::types::*;
 use crate::CheetahDb;
 use cheetah::server::{ImageWork, PoolStatus, Sizes, FORMAT_VERSION};
-use std::ffi::c_void;
 
 /// Sizes of one or more indexes.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahSizes {
     /// The number of pages.
     pub pages: u64,
@@ -37,7 +36,6 @@ pub struct CheetahSizes {
 
 /// A table and its sizes. Its strings are valid only during the call.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahTableSizes {
     /// Its name.
     pub name: CheetahBytes,
@@ -61,7 +59,6 @@ pub struct CheetahTableSizes {
 
 /// An index and its sizes. Its strings are valid only during the call.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahIndexSizes {
     /// The name of its table.
     pub table: CheetahBytes,
@@ -77,7 +74,6 @@ pub struct CheetahIndexSizes {
 
 /// Encoding and decoding of images of pages. Its strings are valid only during the call.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahImageWork {
     /// The maximum size of these images; 0: all images of an index.
     pub image_bytes_max: u64,
@@ -98,7 +94,6 @@ pub struct CheetahImageWork {
 /// Statistics of the buffer pool. `size_pages` and `free_pages` count memory in pages of the
 /// smallest size.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahPoolStats {
     /// Pages that fit into the memory for frames.
     pub size_pages: u64,
@@ -144,7 +139,6 @@ pub type CheetahTableSizesSink = unsafe extern "C" fn(context: *mut c_void, tabl
 pub type CheetahIndexSizesSink = unsafe extern "C" fn(context: *mut c_void, index: *const CheetahIndexSizes);
 /// The predicted cache misses with a given amount of memory.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahCurvePoint {
     /// The memory, in percent of the present memory.
     pub percent: u64,
@@ -165,8 +159,8 @@ impl CheetahImageWork {
     fn new(image_bytes_max: u32, table: &str, index: &str, work: ImageWork) -> Self {
         Self {
             image_bytes_max: image_bytes_max.into(),
-            table: CheetahBytes::of(table.as_bytes()),
-            index: CheetahBytes::of(index.as_bytes()),
+            table: CheetahBytes::of(&table),
+            index: CheetahBytes::of(&index),
             encodes: work.encodes,
             encode_ns: work.encode_ns,
             decodes: work.decodes,
@@ -179,40 +173,30 @@ impl CheetahImageWork {
 /// size. If `restart` is 1, resets the counters to zero.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_image_work(
-    db: *mut CheetahDb,
+    db: NonNull<CheetahDb>,
     restart: u8,
     sink: CheetahImageWorkSink,
     context: *mut c_void,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let db = unsafe { &*db };
     entry(|| {
-        for (image_bytes_max, work) in db.0.image_work(restart == 1) {
-            let told = CheetahImageWork::new(image_bytes_max, "", "", work);
-            // SAFETY: the caller's function gets the caller's context.
-            unsafe { sink(context, &told) };
-        }
-        Ok(Code::Ok)
+        each(sink, context, engine(&db).image_work(restart == 1), |(bytes_max, work)| {
+            CheetahImageWork::new(*bytes_max, "", "", *work)
+        })
     })
 }
 
 /// Like `cheetah_list_image_work`, with one item for each index.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_index_image_work(
-    db: *mut CheetahDb,
+    db: NonNull<CheetahDb>,
     restart: u8,
     sink: CheetahImageWorkSink,
     context: *mut c_void,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let db = unsafe { &*db };
     entry(|| {
-        for index in db.0.image_work_of_indexes(restart == 1) {
-            let told = CheetahImageWork::new(0, &index.table, &index.index, index.work);
-            // SAFETY: the caller's function gets the caller's context.
-            unsafe { sink(context, &told) };
-        }
-        Ok(Code::Ok)
+        each(sink, context, engine(&db).image_work_of_indexes(restart == 1), |index| {
+            CheetahImageWork::new(0, &index.table, &index.index, index.work)
+        })
     })
 }
 
@@ -244,37 +228,25 @@ impl From<PoolStatus> for CheetahPoolStats {
 
 /// Gets the statistics of the buffer pool.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_pool_stats(db: *mut CheetahDb, stats: *mut CheetahPoolStats) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open, and there is room for the numbers.
-    let (db, stats) = unsafe { (&*db, &mut *stats) };
-    entry(|| {
-        *stats = db.0.pool_status().into();
-        Ok(Code::Ok)
-    })
+pub unsafe extern "C" fn cheetah_pool_stats(db: NonNull<CheetahDb>, stats: &mut CheetahPoolStats) -> i32 {
+    answer(stats, || Ok(engine(&db).pool_status().into()))
 }
 
 /// Passes the predicted misses with more or less memory to the sink. Passes nothing if too few
 /// pages were requested for a prediction.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_cache_curve(
-    db: *mut CheetahDb,
+    db: NonNull<CheetahDb>,
     sink: CheetahCurvePointSink,
     context: *mut c_void,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let db = unsafe { &*db };
     entry(|| {
-        for point in db.0.cache_curve() {
-            let told = CheetahCurvePoint {
-                percent: point.percent,
-                memory_bytes: point.memory_bytes,
-                misses_per_million: point.misses_per_million,
-                reads_per_1000_s: point.reads_per_1000_s,
-            };
-            // SAFETY: the caller's function gets the caller's context.
-            unsafe { sink(context, &told) };
-        }
-        Ok(Code::Ok)
+        each(sink, context, engine(&db).cache_curve(), |point| CheetahCurvePoint {
+            percent: point.percent,
+            memory_bytes: point.memory_bytes,
+            misses_per_million: point.misses_per_million,
+            reads_per_1000_s: point.reads_per_1000_s,
+        })
     })
 }
 
@@ -299,20 +271,18 @@ impl From<Sizes> for CheetahSizes {
 /// Passes all usable tables with their sizes to the sink.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_table_sizes(
-    db: *mut CheetahDb,
+    db: NonNull<CheetahDb>,
     sink: CheetahTableSizesSink,
     context: *mut c_void,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let db = unsafe { &*db };
     entry(|| {
-        for table in db.0.sizes() {
+        each(sink, context, engine(&db).sizes(), |table| {
             let mut sizes = table.indexes.iter().map(|(_, sizes)| *sizes);
             let data = sizes.next().unwrap_or_default();
             let mut secondary = Sizes::default();
             sizes.for_each(|sizes| secondary += sizes);
-            let told = CheetahTableSizes {
-                name: CheetahBytes::of(table.name.as_bytes()),
+            CheetahTableSizes {
+                name: CheetahBytes::of(&table.name),
                 rows: table.rows,
                 index_count: table.indexes.len() as u64,
                 auto_increment: table.auto_increment,
@@ -321,37 +291,28 @@ pub unsafe extern "C" fn cheetah_list_table_sizes(
                 compression_level: table.compression.level,
                 compression: table.compression.codec.code(),
                 format_version: FORMAT_VERSION,
-            };
-            // SAFETY: the caller's function gets the caller's context.
-            unsafe { sink(context, &told) };
-        }
-        Ok(Code::Ok)
+            }
+        })
     })
 }
 
 /// Passes all indexes of usable tables with their sizes to the sink.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_index_sizes(
-    db: *mut CheetahDb,
+    db: NonNull<CheetahDb>,
     sink: CheetahIndexSizesSink,
     context: *mut c_void,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let db = unsafe { &*db };
     entry(|| {
-        for table in db.0.sizes() {
-            for (index, sizes) in &table.indexes {
-                let told = CheetahIndexSizes {
-                    table: CheetahBytes::of(table.name.as_bytes()),
-                    index: CheetahBytes::of(index.as_bytes()),
-                    sizes: (*sizes).into(),
-                    compression_level: table.compression.level,
-                    compression: table.compression.codec.code(),
-                };
-                // SAFETY: the caller's function gets the caller's context.
-                unsafe { sink(context, &told) };
-            }
+        for table in engine(&db).sizes() {
+            each(sink, context, &table.indexes, |(index, sizes)| CheetahIndexSizes {
+                table: CheetahBytes::of(&table.name),
+                index: CheetahBytes::of(index),
+                sizes: (*sizes).into(),
+                compression_level: table.compression.level,
+                compression: table.compression.codec.code(),
+            })?;
         }
-        Ok(Code::Ok)
+        Ok(())
     })
 }

@@ -1,13 +1,14 @@
 //! Tables: creating, dropping, opening, counting and checking them, and estimating ranges.
 
-use crate::barrier::{entry, value};
+use crate::barrier::{answer, entry, handle, value};
+use crate::callbacks::Callback;
 use crate::codes::*;
+use crate::database::engine;
 use crate::transactions::CheetahTxn;
 use crate::types::*;
 use crate::{CheetahConstraints, CheetahDb};
 use cheetah::server::{CheckReport, ExpectedEntry, Referenced};
 use cheetah::{Codec, Compression, Config, Error, IndexSpec, Result, RowFormatVersion, Table, TableSpec};
-use std::ffi::c_void;
 use std::sync::Arc;
 
 /// The maximum size of a stored key, in trees with the largest pages (32 KiB). The key of a
@@ -29,16 +30,14 @@ pub struct CheetahEntrySink(Vec<ExpectedEntry>);
 /// Creates a table.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_create_table(
-    db: *mut CheetahDb,
-    spec: *const CheetahTableSpec,
-    constraints: *const CheetahConstraints,
+    db: NonNull<CheetahDb>,
+    spec: &CheetahTableSpec,
+    constraints: &CheetahConstraints,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open and the arguments are initialised.
-    let (db, spec, constraints) = unsafe { (&*db, &*spec, &*constraints) };
     entry(|| {
-        // SAFETY: as above.
+        // SAFETY: by the contract of the crate the arguments are initialised.
         let (spec, constraints) = unsafe { (table_spec(spec)?, constraints.get()?) };
-        db.0.create_table_with(&spec, &constraints).map(|_| Code::Ok)
+        engine(&db).create_table_with(&spec, &constraints).map(|_| Code::Ok)
     })
 }
 
@@ -57,11 +56,10 @@ pub(crate) unsafe fn table_spec(spec: &CheetahTableSpec) -> Result<TableSpec> {
         row_format: RowFormatVersion::opaque(),
     };
     // SAFETY: passed on.
-    let fulltext =
-        unsafe { slice(spec.fulltext, spec.fulltext_count).iter().map(|index| index.get()).collect() };
-    // SAFETY: passed on.
-    let (name, row_format, extra) =
-        unsafe { (spec.name.text(), spec.row_format.get(), spec.extra.get().to_vec()) };
+    let (name, row_format, extra, fulltext) = unsafe {
+        let fulltext = slice(spec.fulltext, spec.fulltext_count).iter().map(|index| index.get()).collect();
+        (spec.name.text(), spec.row_format.get(), spec.extra.get().to_vec(), fulltext)
+    };
     Ok(TableSpec {
         name,
         row_format,
@@ -86,12 +84,7 @@ pub(crate) fn compression(codec: u8, level: i32) -> Result<Compression> {
 
 /// Returns the codec of a `CheetahCompression`.
 pub(crate) fn codec_of(code: u8) -> Result<Codec> {
-    let codes = [
-        (CheetahCompression::None as u8, Codec::None),
-        (CheetahCompression::Lz4 as u8, Codec::Lz4),
-        (CheetahCompression::Zstd as u8, Codec::Zstd),
-    ];
-    meaning("code of a compression", code, &codes)
+    meaning!("code of a compression", code, CheetahCompression => Codec { None, Lz4, Zstd })
 }
 
 /// Returns the size up to which stored rows never have values out of line, in tables whose
@@ -104,159 +97,139 @@ pub extern "C" fn cheetah_inline_row_bytes(max_key_bytes: u32) -> u64 {
 
 /// Drops a table, unless other tables refer to it. `referenced`: a `CheetahReferenced`.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_drop_table(db: *mut CheetahDb, name: CheetahBytes, referenced: u8) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open and the name is readable.
-    let (db, name) = unsafe { (&*db, name.text()) };
-    entry(|| db.0.drop_table_unless(&name, referenced_of(referenced)?).map(|()| Code::Ok))
+pub unsafe extern "C" fn cheetah_drop_table(
+    db: NonNull<CheetahDb>,
+    name: CheetahBytes,
+    referenced: u8,
+) -> i32 {
+    // SAFETY: by the contract of the crate the name is readable.
+    let name = unsafe { name.text() };
+    entry(|| engine(&db).drop_table_unless(&name, referenced_of(referenced)?))
 }
 
 fn referenced_of(code: u8) -> Result<Referenced> {
-    let codes = [
-        (CheetahReferenced::Ignored as u8, Referenced::Ignored),
-        (CheetahReferenced::Refused as u8, Referenced::Refused),
-        (CheetahReferenced::RefusedElsewhere as u8, Referenced::RefusedElsewhere),
-    ];
-    meaning("code for references", code, &codes)
+    meaning!("code for references", code, CheetahReferenced => Referenced {
+        Ignored, Refused, RefusedElsewhere
+    })
 }
 
 /// Renames a table. `again`: repeats a rename that a crash interrupted, and that may already be
 /// done.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_rename_table(
-    db: *mut CheetahDb,
+    db: NonNull<CheetahDb>,
     source: CheetahBytes,
     target: CheetahBytes,
     again: u8,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open and the names are readable.
-    let (db, source, target) = unsafe { (&*db, source.text(), target.text()) };
-    entry(|| {
-        match again {
-            0 => db.0.rename_table(&source, &target)?,
-            _ => db.0.rename_table_again(&source, &target)?,
-        }
-        Ok(Code::Ok)
+    // SAFETY: by the contract of the crate the names are readable.
+    let (source, target) = unsafe { (source.text(), target.text()) };
+    entry(|| match again {
+        0 => engine(&db).rename_table(&source, &target),
+        _ => engine(&db).rename_table_again(&source, &target),
     })
 }
 
 /// Records that one part of a larger table was removed. The remaining parts are the tables whose
 /// names begin with `prefix`; see `Db::note_remainders`.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_note_remainders(db: *mut CheetahDb, prefix: CheetahBytes) {
-    // SAFETY: by the contract of the crate the handle is open and the prefix is readable.
-    let (db, prefix) = unsafe { (&*db, prefix.text()) };
-    value((), || db.0.note_remainders(&prefix));
+pub unsafe extern "C" fn cheetah_note_remainders(db: NonNull<CheetahDb>, prefix: CheetahBytes) {
+    // SAFETY: by the contract of the crate the prefix is readable.
+    let prefix = unsafe { prefix.text() };
+    value((), || engine(&db).note_remainders(&prefix));
 }
 
 /// Truncates a table, unless other tables refer to it. `referenced`: a `CheetahReferenced`. Open
 /// handles of the table no longer work afterwards.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_truncate_table(
-    db: *mut CheetahDb,
+    db: NonNull<CheetahDb>,
     name: CheetahBytes,
     referenced: u8,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open and the name is readable.
-    let (db, name) = unsafe { (&*db, name.text()) };
-    entry(|| db.0.truncate_table_unless(&name, referenced_of(referenced)?).map(|_| Code::Ok))
+    // SAFETY: by the contract of the crate the name is readable.
+    let name = unsafe { name.text() };
+    entry(|| engine(&db).truncate_table_unless(&name, referenced_of(referenced)?).map(|_| Code::Ok))
 }
 
 /// Opens a table.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_open_table(
-    db: *mut CheetahDb,
+    db: NonNull<CheetahDb>,
     name: CheetahBytes,
-    table: *mut *mut CheetahTable,
+    table: &mut *mut CheetahTable,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open and the name is readable.
-    let (db, name, place) = unsafe { (&*db, name.text(), &mut *table) };
-    entry(|| {
-        let table = db.0.table(&name)?;
-        let postings = (0..table.fulltext().len()).map(|no| db.0.postings(&table, no));
+    // SAFETY: by the contract of the crate the name is readable.
+    let name = unsafe { name.text() };
+    handle(table, || {
+        let table = engine(&db).table(&name)?;
+        let postings = (0..table.fulltext().len()).map(|no| engine(&db).postings(&table, no));
         let postings = postings.collect::<Result<_>>()?;
-        *place = Box::into_raw(Box::new(CheetahTable { table, postings }));
-        Ok(Code::Ok)
+        Ok(CheetahTable { table, postings })
     })
 }
 
 /// Returns whether the table must be opened again, because it was dropped, truncated, or replaced
 /// by a load since it was opened.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_is_dropped(table: *const CheetahTable) -> u8 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let table = unsafe { &*table };
+pub extern "C" fn cheetah_is_dropped(table: &CheetahTable) -> u8 {
     value(1, || u8::from(table.table.is_dropped() || table.table.has_moved()))
 }
 
 /// Closes a table.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_close_table(table: *mut CheetahTable) {
-    // SAFETY: by the contract of the crate the handle is ours and not used again.
-    value((), || drop(unsafe { Box::from_raw(table) }));
+pub extern "C" fn cheetah_close_table(table: Box<CheetahTable>) {
+    value((), || drop(table));
 }
 
 /// Returns the caller's own bytes from the table's definition.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_table_extra(table: *const CheetahTable) -> CheetahBytes {
-    // SAFETY: by the contract of the crate the handle is open.
-    let table = unsafe { &*table };
+pub extern "C" fn cheetah_table_extra(table: &CheetahTable) -> CheetahBytes {
     value(CheetahBytes::EMPTY, || CheetahBytes::of(table.table.extra()))
 }
 
 /// Returns the exact number of rows.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_row_count(table: *const CheetahTable) -> u64 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let table = unsafe { &*table };
+pub extern "C" fn cheetah_row_count(table: &CheetahTable) -> u64 {
     value(0, || table.table.row_count())
 }
 
 /// Returns the time of the last committed change of the table, in the seconds of
 /// `cheetah_set_time`; 0 if there was none since the database was opened.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_changed_at(table: *const CheetahTable) -> u64 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let table = unsafe { &*table };
+pub extern "C" fn cheetah_changed_at(table: &CheetahTable) -> u64 {
     value(0, || table.table.changed_at())
 }
 
 /// Returns the next auto-increment value.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_auto_increment(table: *const CheetahTable) -> u64 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let table = unsafe { &*table };
+pub extern "C" fn cheetah_auto_increment(table: &CheetahTable) -> u64 {
     value(0, || table.table.auto_increment())
 }
 
 /// Sets the next auto-increment value, durably.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_auto_increment(
-    db: *mut CheetahDb,
-    table: *const CheetahTable,
+    db: NonNull<CheetahDb>,
+    table: &CheetahTable,
     next: u64,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open.
-    let (db, table) = unsafe { (&*db, &*table) };
-    entry(|| db.0.set_auto_increment(&table.table, next).map(|()| Code::Ok))
+    entry(|| engine(&db).set_auto_increment(&table.table, next))
 }
 
 /// Returns the key for the next row of a table with a hidden key. The key is stored big-endian.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_next_hidden_key(table: *const CheetahTable) -> u64 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let table = unsafe { &*table };
+pub extern "C" fn cheetah_next_hidden_key(table: &CheetahTable) -> u64 {
     value(0, || u64::from_be_bytes(table.table.next_hidden_key()))
 }
 
 /// Gets the sizes of the first `count` indexes.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_index_stats(
-    table: *const CheetahTable,
+    table: &CheetahTable,
     stats: *mut CheetahIndexStats,
     count: usize,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open and there is room for `count` values.
-    let table = unsafe { &*table };
     entry(|| {
         for (no, index) in table.table.stats()?.iter().enumerate().take(count) {
             let sizes = CheetahIndexStats {
@@ -270,28 +243,22 @@ pub unsafe extern "C" fn cheetah_index_stats(
             // SAFETY: `no` is below `count`.
             unsafe { stats.add(no).write(sizes) };
         }
-        Ok(Code::Ok)
+        Ok(())
     })
 }
 
 /// Estimates the number of entries with stored keys in `low..high`. A null pointer means no bound.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_records_in_range(
-    table: *const CheetahTable,
+    table: &CheetahTable,
     index_no: u32,
-    low: *const CheetahBytes,
-    high: *const CheetahBytes,
-    count: *mut u64,
+    low: Option<&CheetahBytes>,
+    high: Option<&CheetahBytes>,
+    count: &mut u64,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open and the bounds are null or readable.
-    let (table, low, high) =
-        unsafe { (&*table, low.as_ref().map(|low| low.get()), high.as_ref().map(|high| high.get())) };
-    entry(|| {
-        let found = table.table.records_in_range(index_no as usize, low, high)?;
-        // SAFETY: by the contract of the crate this points to a value of the caller.
-        unsafe { *count = found };
-        Ok(Code::Ok)
-    })
+    // SAFETY: by the contract of the crate the bounds are readable.
+    let (low, high) = unsafe { (low.map(|low| low.get()), high.map(|high| high.get())) };
+    answer(count, || table.table.records_in_range(index_no as usize, low, high))
 }
 
 /// Computes the entries of a row with the caller's function. SAFETY: the function and its context
@@ -318,64 +285,56 @@ pub(crate) unsafe fn of_row<'t>(
 /// and passes a description of each fault to the sink. Takes no locks. Blocks for I/O.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_check_table(
-    txn: *mut CheetahTxn,
-    table: *const CheetahTable,
+    txn: &mut CheetahTxn,
+    table: &CheetahTable,
     expected: CheetahExpectedEntries,
     context: *mut c_void,
     sink: CheetahTextSink,
     sink_context: *mut c_void,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open.
-    let (txn, table) = unsafe { (&mut *txn, &*table) };
     entry(|| {
         // SAFETY: passed on.
         let mut entries_of = unsafe { of_row(&table.table, expected, context) };
         let report = txn.0.check_table(&table.table, &mut entries_of)?;
-        // SAFETY: passed on.
-        unsafe { tell_findings(&report, sink, sink_context) };
-        Ok(Code::Ok)
+        tell_findings(&report, &Callback(sink, sink_context));
+        Ok(())
     })
 }
 
 /// Like `cheetah_check_table`, but checks only the pages above the leaves.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_check_inner_pages(
-    txn: *mut CheetahTxn,
-    table: *const CheetahTable,
+    txn: &mut CheetahTxn,
+    table: &CheetahTable,
     sink: CheetahTextSink,
     sink_context: *mut c_void,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open.
-    let (txn, table) = unsafe { (&mut *txn, &*table) };
     entry(|| {
         let report = txn.0.check_inner_pages(&table.table)?;
-        // SAFETY: passed on.
-        unsafe { tell_findings(&report, sink, sink_context) };
-        Ok(Code::Ok)
+        tell_findings(&report, &Callback(sink, sink_context));
+        Ok(())
     })
 }
 
-unsafe fn tell_findings(report: &CheckReport, sink: CheetahTextSink, context: *mut c_void) {
-    // SAFETY: the caller's function gets the caller's context.
-    let tell = |text: &str| unsafe { sink(context, CheetahBytes::of(text.as_bytes())) };
-    report.findings.iter().for_each(|finding| tell(finding));
+fn tell_findings(report: &CheckReport, listener: &Callback<CheetahTextSink>) {
+    report.findings.iter().for_each(|finding| listener.tell(finding));
     let untold = report.findings_count.saturating_sub(report.findings.len() as u64);
     if untold > 0 {
-        tell(&format!("and {untold} more findings"));
+        listener.tell(&format!("and {untold} more findings"));
     }
 }
 
 /// Adds an expected entry of the current row.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_expect_entry(
-    sink: *mut CheetahEntrySink,
+    sink: &mut CheetahEntrySink,
     index_no: u32,
     key: CheetahBytes,
     payload: CheetahBytes,
 ) {
     // SAFETY: by the contract of the crate the sink is the one just given, and the bytes are
     // readable.
-    let (sink, key, payload) = unsafe { (&mut *sink, key.get(), payload.get()) };
+    let (key, payload) = unsafe { (key.get(), payload.get()) };
     value((), || {
         let (index_no, key, payload) = (index_no as usize, key.to_vec(), payload.to_vec());
         sink.0.push(ExpectedEntry { index_no, key, payload });

@@ -1,16 +1,14 @@
 //! Two-phase commit with the server's binary log and other engines, and XA.
 
 use crate::barrier::{entry, value};
-use crate::codes::*;
+use crate::database::engine;
 use crate::types::*;
 use crate::{CheetahDb, CheetahTxn};
 use cheetah::server::Xid;
 use cheetah::{Error, Result};
-use std::ffi::c_void;
 
 /// A transaction's name, as X/Open defines it.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahXid {
     /// Its format.
     pub format: u64,
@@ -46,20 +44,16 @@ pub type CheetahXidSink = unsafe extern "C" fn(context: *mut c_void, xid: *const
 /// `cheetah_free_txn`. The last one frees only the handle: the transaction stays prepared until
 /// `cheetah_commit_prepared` or `cheetah_rollback_prepared`.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_prepare(txn: *mut CheetahTxn, xid: *const CheetahXid) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open and used by this thread only, and the
-    // XID is readable.
-    let (txn, xid) = unsafe { (&mut *txn, (*xid).get()) };
-    entry(|| txn.0.prepare(xid?).map(|()| Code::Ok))
+pub unsafe extern "C" fn cheetah_prepare(txn: &mut CheetahTxn, xid: &CheetahXid) -> i32 {
+    // SAFETY: by the contract of the crate the XID is readable.
+    let xid = unsafe { xid.get() };
+    entry(|| txn.0.prepare(xid?))
 }
 
 /// Assigns a prepared transaction its position in the order of commits and commits it, without I/O,
 /// from any thread. `cheetah_commit` must follow, and returns whether the commit succeeded.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_commit_ordered(txn: *mut CheetahTxn) {
-    // SAFETY: by the contract of the crate the handle is open, and its own thread waits for this
-    // one.
-    let txn = unsafe { &mut *txn };
+pub extern "C" fn cheetah_commit_ordered(txn: &mut CheetahTxn) {
     value((), || txn.0.commit_ordered());
 }
 
@@ -67,15 +61,13 @@ pub unsafe extern "C" fn cheetah_commit_ordered(txn: *mut CheetahTxn) {
 /// database was opened, each XID only once. Returns their number.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_recover(
-    db: *mut CheetahDb,
+    db: NonNull<CheetahDb>,
     count: u32,
     sink: CheetahXidSink,
     context: *mut c_void,
 ) -> u32 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let db = unsafe { &*db };
     value(0, || {
-        let found = db.0.recover(count as usize);
+        let found = engine(&db).recover(count as usize);
         for xid in &found {
             // SAFETY: the caller's function gets the caller's context.
             unsafe { sink(context, &CheetahXid::of(xid)) };
@@ -87,42 +79,40 @@ pub unsafe extern "C" fn cheetah_recover(
 /// Commits a prepared transaction without a handle. Returns `UnknownXid` if no prepared transaction
 /// has this name.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_commit_prepared(db: *mut CheetahDb, xid: *const CheetahXid) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open, and the XID is readable.
-    let (db, xid) = unsafe { (&*db, (*xid).get()) };
-    entry(|| db.0.commit_prepared(&xid?).map(|()| Code::Ok))
+pub unsafe extern "C" fn cheetah_commit_prepared(db: NonNull<CheetahDb>, xid: &CheetahXid) -> i32 {
+    // SAFETY: by the contract of the crate the XID is readable.
+    let xid = unsafe { xid.get() };
+    entry(|| engine(&db).commit_prepared(&xid?))
 }
 
 /// Rolls back a prepared transaction without a handle. Returns `UnknownXid` if no prepared
 /// transaction has this name.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_rollback_prepared(db: *mut CheetahDb, xid: *const CheetahXid) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open, and the XID is readable.
-    let (db, xid) = unsafe { (&*db, (*xid).get()) };
-    entry(|| db.0.rollback_prepared(&xid?).map(|()| Code::Ok))
+pub unsafe extern "C" fn cheetah_rollback_prepared(db: NonNull<CheetahDb>, xid: &CheetahXid) -> i32 {
+    // SAFETY: by the contract of the crate the XID is readable.
+    let xid = unsafe { xid.get() };
+    entry(|| engine(&db).rollback_prepared(&xid?))
 }
 
 /// Waits until no prepared transaction without a handle has locked the table with this name. Must
 /// be called before a table is dropped or truncated.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_wait_for_prepared(
-    db: *mut CheetahDb,
+    db: NonNull<CheetahDb>,
     name: CheetahBytes,
     timeout_ns: u64,
     interrupted: CheetahInterrupted,
     context: *mut c_void,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open and the name is readable.
-    let (db, name) = unsafe { (&*db, name.text()) };
+    // SAFETY: by the contract of the crate the name is readable.
+    let name = unsafe { name.text() };
     // SAFETY: the caller's function gets the caller's context.
     let stop = || unsafe { interrupted(context) } != 0;
-    entry(|| db.0.wait_for_prepared(&name, timeout_ns, &stop).map(|()| Code::Ok))
+    entry(|| engine(&db).wait_for_prepared(&name, timeout_ns, &stop))
 }
 
 /// Makes all commits so far durable, in any flush mode.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_sync_log(db: *mut CheetahDb) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let db = unsafe { &*db };
-    entry(|| db.0.sync_log().map(|()| Code::Ok))
+pub unsafe extern "C" fn cheetah_sync_log(db: NonNull<CheetahDb>) -> i32 {
+    entry(|| engine(&db).sync_log())
 }

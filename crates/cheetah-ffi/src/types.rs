@@ -2,8 +2,10 @@
 
 use cheetah::server::ServerSettings;
 use cheetah::{LockMode, RowFormatVersion};
-use std::ffi::c_void;
 use std::mem::MaybeUninit;
+
+pub(crate) use std::ffi::c_void;
+pub(crate) use std::ptr::NonNull;
 
 /// Borrowed bytes.
 #[repr(C)]
@@ -20,7 +22,8 @@ impl CheetahBytes {
     pub const EMPTY: CheetahBytes = CheetahBytes { data: std::ptr::null(), len: 0 };
 
     /// Returns a value that points to `bytes`.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn of(bytes: &(impl AsRef<[u8]> + ?Sized)) -> Self {
+        let bytes = bytes.as_ref();
         Self { data: bytes.as_ptr(), len: bytes.len() }
     }
 
@@ -51,7 +54,6 @@ pub(crate) unsafe fn slice<'a, T>(data: *const T, count: usize) -> &'a [T] {
 
 /// The configuration with which a database is opened.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahConfig {
     /// Its directory.
     pub directory: CheetahBytes,
@@ -107,7 +109,6 @@ impl CheetahSettings {
 
 /// The layout of stored rows.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahRowFormatVersion {
     /// Bytes of the NULL bitmap.
     pub null_bytes: u16,
@@ -129,7 +130,6 @@ impl CheetahRowFormatVersion {
 
 /// An index to create.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahIndexSpec {
     /// Its name.
     pub name: CheetahBytes,
@@ -141,7 +141,6 @@ pub struct CheetahIndexSpec {
 
 /// A table to create.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahTableSpec {
     /// Its name.
     pub name: CheetahBytes,
@@ -173,7 +172,6 @@ pub struct CheetahTableSpec {
 
 /// The options of a definition about the format of its table. 0 means that the option is missing.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahFormatWords {
     /// KEY_BLOCK_SIZE of the table.
     pub key_block_size: u64,
@@ -201,7 +199,6 @@ pub struct CheetahFormatWords {
 
 /// The format that the options of a definition result in.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahFormat {
     /// Level of the codec; 0: its default.
     pub compression_level: i32,
@@ -213,7 +210,6 @@ pub struct CheetahFormat {
 
 /// An entry of a secondary index.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahEntry {
     /// Position of the index in its table, from 1.
     pub index_no: u32,
@@ -227,7 +223,6 @@ pub struct CheetahEntry {
 
 /// A row to store.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahRow {
     /// Its clustered key.
     pub key: CheetahBytes,
@@ -253,7 +248,6 @@ impl CheetahRow {
 
 /// The end that a locking cursor does not pass.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahSeekEnd {
     /// A `CheetahEnd`.
     pub kind: u8,
@@ -263,7 +257,6 @@ pub struct CheetahSeekEnd {
 
 /// The current entry of a cursor.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahFound {
     /// Clustered index: the row's key; secondary index: the caller's part of the key.
     pub key: CheetahBytes,
@@ -275,7 +268,6 @@ pub struct CheetahFound {
 
 /// A savepoint of a transaction. The caller must not interpret its words.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahSavepoint {
     /// The engine's value.
     pub words: [MaybeUninit<u64>; 4],
@@ -283,7 +275,6 @@ pub struct CheetahSavepoint {
 
 /// A request for auto-increment values, and the reserved values.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahNumbers {
     /// The distance between two values.
     pub increment: u64,
@@ -301,7 +292,6 @@ pub struct CheetahNumbers {
 
 /// Sizes of an index.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahIndexStats {
     /// Pages of all levels.
     pub pages: u64,

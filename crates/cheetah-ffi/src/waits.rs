@@ -1,16 +1,14 @@
 //! Latencies of operations and stalls of threads, for the server's views and error log.
 
 use crate::barrier::{entry, value};
-use crate::codes::*;
-use crate::database::Listener;
+use crate::callbacks::{each, Callback};
+use crate::database::engine;
 use crate::types::*;
 use crate::CheetahDb;
-use std::ffi::c_void;
 
 /// A bucket of the latency histogram of one kind of operation. Its string is valid only during the
 /// call.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahLatency {
     /// The kind of operation.
     pub operation: CheetahBytes,
@@ -24,7 +22,6 @@ pub struct CheetahLatency {
 
 /// Stalls with the same reason. Its string is valid only during the call.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
 pub struct CheetahStall {
     /// The reason of the wait, or the kind of work.
     pub reason: CheetahBytes,
@@ -53,43 +50,35 @@ pub type CheetahStallSink = unsafe extern "C" fn(context: *mut c_void, stall: *c
 /// times first. Empty buckets are left out.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_latencies(
-    db: *mut CheetahDb,
+    db: NonNull<CheetahDb>,
     sink: CheetahLatencySink,
     context: *mut c_void,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let db = unsafe { &*db };
     entry(|| {
-        for (operation, counts) in db.0.latencies() {
-            for bucket in counts.buckets() {
-                let told = CheetahLatency {
-                    operation: CheetahBytes::of(operation.as_bytes()),
-                    from_us: bucket.from_us,
-                    below_us: bucket.below_us.unwrap_or_default(),
-                    count: bucket.count,
-                };
-                // SAFETY: the caller's function gets the caller's context.
-                unsafe { sink(context, &told) };
-            }
+        for (operation, counts) in engine(&db).latencies() {
+            each(sink, context, counts.buckets(), |bucket| CheetahLatency {
+                operation: CheetahBytes::of(operation),
+                from_us: bucket.from_us,
+                below_us: bucket.below_us.unwrap_or_default(),
+                count: bucket.count,
+            })?;
         }
-        Ok(Code::Ok)
+        Ok(())
     })
 }
 
 /// Passes the stalls of each reason to the sink, including reasons without stalls.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_stalls(
-    db: *mut CheetahDb,
+    db: NonNull<CheetahDb>,
     sink: CheetahStallSink,
     context: *mut c_void,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let db = unsafe { &*db };
     entry(|| {
-        for stall in db.0.stalls() {
+        each(sink, context, engine(&db).stalls(), |stall| {
             let (last_age_ns, last_connection) = stall.last.unwrap_or_default();
-            let told = CheetahStall {
-                reason: CheetahBytes::of(stall.reason.as_bytes()),
+            CheetahStall {
+                reason: CheetahBytes::of(&stall.reason),
                 current: stall.current,
                 current_us_max: stall.current_ns_max / 1_000,
                 count: stall.ended.count(),
@@ -97,32 +86,25 @@ pub unsafe extern "C" fn cheetah_list_stalls(
                 max_us: stall.ended.max_ns / 1_000,
                 last_age_ns,
                 last_connection,
-            };
-            // SAFETY: the caller's function gets the caller's context.
-            unsafe { sink(context, &told) };
-        }
-        Ok(Code::Ok)
+            }
+        })
     })
 }
 
 /// Sets the minimum duration of reported stalls; 0: no reports. See `Db::set_stall_warning_ns`.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_set_stall_warning(db: *mut CheetahDb, warning_ns: u64) {
-    // SAFETY: by the contract of the crate the handle is open.
-    let db = unsafe { &*db };
-    value((), || db.0.set_stall_warning_ns(warning_ns));
+pub unsafe extern "C" fn cheetah_set_stall_warning(db: NonNull<CheetahDb>, warning_ns: u64) {
+    value((), || engine(&db).set_stall_warning_ns(warning_ns));
 }
 
 /// Sets the sink for reports of long stalls. It is called at most once per second, in a thread of
 /// the engine, until the database is closed.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_announce_stalls(
-    db: *mut CheetahDb,
+    db: NonNull<CheetahDb>,
     sink: CheetahTextSink,
     context: *mut c_void,
 ) {
-    // SAFETY: by the contract of the crate the handle is open.
-    let db = unsafe { &*db };
-    let listener = Listener::new(sink, context);
-    value((), || db.0.announce_stalls_to(move |line| listener.hear(line)));
+    let listener = Callback(sink, context);
+    value((), || engine(&db).announce_stalls_to(move |line| listener.tell(line)));
 }

@@ -41,7 +41,6 @@ pub struct Blocks {
 struct Numbers {
     /// The start of the range, once it is reserved.
     start: Option<NonNull<u8>>,
-    /// Returned blocks.
     free: Vec<u32>,
     /// Blocks from this number on were never taken.
     fresh: usize,

@@ -18,7 +18,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
-/// Bytes copied at a time.
 const COPY_BYTES: usize = 1 << 20;
 
 /// See the module.

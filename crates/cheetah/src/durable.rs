@@ -18,7 +18,7 @@ pub mod space;
 
 use self::pins::{Pin, Pins};
 use self::space::Space;
-use crate::base::{Error, Health, Result};
+use crate::base::{opaque, Error, Health, Result};
 use cheetah_io::{Disk, File};
 use parking_lot::Mutex;
 use std::fmt;
@@ -183,11 +183,7 @@ impl Durable {
     }
 }
 
-impl fmt::Debug for Durable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Durable").field("health", &self.health).finish_non_exhaustive()
-    }
-}
+opaque!(Durable);
 
 #[cfg(test)]
 mod tests {

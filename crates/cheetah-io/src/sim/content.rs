@@ -13,7 +13,6 @@ pub(super) const BLOCK_BYTES: u64 = 4096;
 
 type Block = [u8; BLOCK_BYTES as usize];
 
-/// See the module head.
 #[derive(Clone, Default)]
 pub(super) struct Content {
     len: u64,
@@ -30,7 +29,6 @@ impl Content {
         self.blocks.contains_key(&index)
     }
 
-    /// Number of present blocks from `first` on.
     pub(super) fn blocks_from(&self, first: u64) -> u64 {
         self.blocks.range(first..).count() as u64
     }
@@ -69,7 +67,6 @@ impl Content {
         self.len = len;
     }
 
-    /// All bytes.
     pub(super) fn to_vec(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.len as usize];
         self.read(0, &mut bytes);

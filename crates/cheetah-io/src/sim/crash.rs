@@ -93,12 +93,10 @@ impl World {
         sectors + lengths + entries
     }
 
-    /// The number of units that are sectors.
     pub(super) fn sector_unit_count(&self) -> usize {
         self.files.values().map(sector_count).sum()
     }
 
-    /// The disk after a power cut.
     pub(super) fn crash(&self, policy: CrashPolicy, seed: u64) -> World {
         let mut verdict = Verdict::new(policy, seed);
         let sectors: Vec<Vec<bool>> = self

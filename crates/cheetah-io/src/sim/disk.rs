@@ -323,7 +323,6 @@ impl SimDisk {
     }
 }
 
-/// An operation in progress.
 struct Begun<'a> {
     state: parking_lot::MutexGuard<'a, State>,
     ignored: bool,
@@ -504,7 +503,6 @@ impl Drop for SimLock {
     }
 }
 
-/// An open file.
 struct SimFile {
     disk: SimDisk,
     inode: Inode,

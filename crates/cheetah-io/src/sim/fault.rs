@@ -31,11 +31,6 @@ impl Op {
     pub fn is_change(self) -> bool {
         !matches!(self, Op::Open | Op::Read | Op::List | Op::Lock)
     }
-
-    /// Returns whether the operation makes something durable.
-    pub fn is_sync(self) -> bool {
-        matches!(self, Op::SyncData | Op::SyncDir)
-    }
 }
 
 /// The fault that happens instead of the operation.
@@ -110,7 +105,6 @@ impl Fault {
     }
 }
 
-/// The rules of a disk.
 #[derive(Default)]
 pub(super) struct Faults {
     rules: Vec<Fault>,
@@ -133,14 +127,12 @@ impl Faults {
         self.unreadable.clear();
     }
 
-    /// Returns whether a read of these bytes touches unreadable ones.
     pub(super) fn touches_unreadable(&self, path: &str, read: &Range<u64>) -> bool {
         self.unreadable
             .iter()
             .any(|(part, bytes)| path.contains(part) && bytes.start < read.end && read.start < bytes.end)
     }
 
-    /// The number of operations that have met a fault.
     pub(super) fn met(&self) -> u64 {
         self.met
     }

@@ -22,7 +22,6 @@ pub(super) enum Change {
     SetLen(u64),
 }
 
-/// A file.
 #[derive(Clone, Default)]
 pub(super) struct FileState {
     pub(super) current: Content,
@@ -53,7 +52,6 @@ pub(super) enum EntryChange {
 /// The objects in a directory by name. Copies share the map until one of them changes.
 pub(super) type Entries = Arc<BTreeMap<String, Node>>;
 
-/// A directory.
 #[derive(Clone, Default)]
 pub(super) struct DirState {
     pub(super) current: Entries,
@@ -62,7 +60,6 @@ pub(super) struct DirState {
     pub(super) poisoned: bool,
 }
 
-/// All files and directories.
 #[derive(Clone)]
 pub(super) struct World {
     pub(super) files: BTreeMap<Inode, FileState>,
@@ -73,7 +70,6 @@ pub(super) struct World {
 }
 
 impl FileState {
-    /// A file whose contents are durable.
     pub(super) fn durable(content: Content) -> Self {
         Self { current: content.clone(), synced: content, ..Self::default() }
     }
@@ -137,7 +133,6 @@ impl FileState {
         self.limbo.iter().chain(self.pending.iter())
     }
 
-    /// Bytes of space that the file uses.
     pub(super) fn used_bytes(&self) -> u64 {
         (self.reserved_blocks + self.current.blocks_from(self.reserved_blocks)) * BLOCK_BYTES
     }
@@ -355,7 +350,6 @@ impl World {
         Ok(())
     }
 
-    /// Paths of all files.
     pub(super) fn paths(&self) -> Vec<String> {
         let mut paths = Vec::new();
         for (dir, state) in &self.dirs {

@@ -6,11 +6,9 @@ use crate::format::manifest::{Manifest, ManifestFile, PATH};
 use cheetah_io::{Disk, File};
 use std::io::ErrorKind;
 
-/// The number of bytes read at a time.
 const READ_BYTES: u64 = 1 << 20;
 /// A longer manifest is not read: it would name millions of files.
 const MANIFEST_BYTES_MAX: u64 = 1 << 30;
-/// The advice about an incomplete or damaged copy of a snapshot.
 const ADVICE: &str = "this copy of a snapshot is incomplete or damaged: copy it again, with all files";
 
 /// If the disk has a manifest, compares the files with it. Fails with `Corruption` if a file is not

@@ -2,7 +2,7 @@
 
 use super::promises::withdrawals;
 use super::target::{Pace, Target, Written};
-use crate::base::{sound, Error, Lsn, Result, Xid};
+use crate::base::{opaque, sound, Error, Lsn, Result, Xid};
 use crate::durable::pins::Pin;
 use crate::durable::Durable;
 use crate::format::control::ControlBlock;
@@ -27,11 +27,7 @@ pub struct Sources<'a> {
     pub keys: &'a Arc<Keys>,
 }
 
-impl std::fmt::Debug for Sources<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Sources")
-    }
-}
+opaque!(Sources<'_>);
 
 /// A state of the database that can be written as long as this value exists (Z2). It keeps files
 /// that the database no longer needs.

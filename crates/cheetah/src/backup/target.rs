@@ -1,6 +1,6 @@
 //! The directory of a snapshot while it is being written.
 
-use crate::base::{sound, Error, Health, Result};
+use crate::base::{opaque, sound, Error, Health, Result};
 use crate::durable::pins::Pin;
 use crate::durable::Durable;
 use crate::format::control::ControlBlock;
@@ -11,9 +11,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The directories of a database.
 pub(super) const DIRECTORIES: [&str; 3] = ["seg", "chg", "wal"];
-/// The number of bytes copied at a time.
 const COPY_BYTES: u64 = 1 << 20;
 /// The interval at which a pause checks whether to stop.
 const LOOK_EVERY_NS: u64 = 50_000_000;
@@ -29,11 +27,7 @@ pub struct Pace<'a> {
     pub interrupted: &'a dyn Fn() -> bool,
 }
 
-impl std::fmt::Debug for Pace<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} bytes a second", self.bytes_per_second)
-    }
-}
+opaque!(Pace<'_>);
 
 /// The size of a snapshot.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -45,7 +39,6 @@ pub struct Written {
     pub copied_bytes: u64,
 }
 
-/// See the module documentation.
 pub(super) struct Target<'a> {
     pin: &'a Pin,
     /// Has its own health, so that its errors do not stop the engine (Z7).
@@ -59,7 +52,6 @@ pub(super) struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// Creates the directory.
     pub(super) fn create(pin: &'a Pin, path: &Path, outside_of: &Path, pace: Pace<'a>) -> Result<Self> {
         let disk = pin.durable().disk().create_disk(path, outside_of);
         let disk = disk.map_err(|error| refused(path, error))?;
@@ -69,7 +61,6 @@ impl<'a> Target<'a> {
         Ok(Self { pin, durable, path, pace, due_ns, files: Vec::new(), created: Vec::new() })
     }
 
-    /// Returns the disk of the snapshot.
     pub(super) fn disk(&self) -> &dyn Disk {
         self.durable.disk()
     }
@@ -85,7 +76,6 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Returns the amount written so far.
     pub(super) fn written(&self) -> Written {
         let bytes = |made: &dyn Fn(Made) -> bool| {
             self.files.iter().filter(|file| made(file.made)).map(|file| file.bytes).sum()

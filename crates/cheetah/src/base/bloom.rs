@@ -10,7 +10,6 @@ const PROBES: u32 = 5;
 /// The minimum size of a filter.
 const BYTES_MIN: usize = 8;
 
-/// Builds the filter of these hashes in `bytes`.
 pub(crate) fn build(hashes: &[u64], bytes: &mut Vec<u8>) {
     bytes.clear();
     bytes.resize(hashes.len().max(BYTES_MIN), 0);
@@ -25,7 +24,6 @@ pub(crate) fn build(hashes: &[u64], bytes: &mut Vec<u8>) {
     }
 }
 
-/// Returns whether the set may contain `hash`.
 pub(crate) fn may_have(bytes: &[u8], hash: u64) -> bool {
     bits_of(hash, 8 * bytes.len())
         .all(|bit| bytes.get(bit / 8).is_some_and(|byte| byte & 1 << (bit % 8) != 0))

@@ -87,15 +87,9 @@ impl Config {
             log_file_bytes_min: 4 << 10,
             log_bytes_max: 64 << 10,
             checkpoint_interval_ns: u64::MAX,
-            io_capacity: 2000,
             redo_threads: 1,
             old_snapshot_lag: 2,
-            buffers_changes: true,
-            buffers_data_files: false,
-            keys: KeySource::default(),
-            encrypts_tables: false,
-            encrypts_log: false,
-            stays_plain: false,
+            ..Self::default()
         }
     }
 

@@ -51,7 +51,6 @@ pub(crate) fn hash_key(of: u32, key: &[u8]) -> u64 {
     fold(hash ^ word(chunks.remainder()), 0xe703_7ed1_a0b4_28db)
 }
 
-/// A 64-bit hash of a number.
 pub(crate) fn hash_number(number: u64) -> u64 {
     fold(0x9e37_79b9_7f4a_7c15 ^ number, 0xa076_1d64_78bd_642f)
 }
@@ -100,7 +99,6 @@ fn fold(a: u64, b: u64) -> u64 {
     (product as u64 ^ (product >> 64) as u64).wrapping_add(a.rotate_left(32))
 }
 
-/// The hasher of [`FastMap`].
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct FastHasher(u64);
 

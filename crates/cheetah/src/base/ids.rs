@@ -1,7 +1,7 @@
 //! Identifiers. Each has its own type, so that they cannot be confused.
 
-macro_rules! id {
-    ($(#[$doc:meta])* $name:ident($inner:ty)) => {
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident($inner:ty);)+) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
         pub struct $name(pub $inner);
@@ -11,46 +11,30 @@ macro_rules! id {
                 write!(f, "{}", self.0)
             }
         }
-    };
+    )+};
 }
 
-id! {
+ids! {
     /// A logical page. 40 bits on disk; 0 means "none" and is never used.
-    PageId(u64)
-}
-id! {
+    PageId(u64);
     /// The tree (index) that owns a page. Never reused. 0 means "none".
-    TreeId(u32)
-}
-id! {
+    TreeId(u32);
     /// A table. Never reused.
-    TableId(u32)
-}
-id! {
+    TableId(u32);
     /// A segment file. Never reused; 27 bits.
-    SegmentId(u32)
-}
-id! {
+    SegmentId(u32);
     /// A byte position in the log, counted from the creation of the database.
-    Lsn(u64)
-}
-id! {
+    Lsn(u64);
     /// A transaction that has written at least one change. 48 bits, never reused. 0 means "none".
-    TxnId(u64)
-}
-id! {
+    TxnId(u64);
     /// The caller's ID for the session of a transaction that other transactions wait for. 0 means
     /// "none".
-    SessionId(u64)
-}
-id! {
+    SessionId(u64);
     /// A version of the page map: the state of all pages that one checkpoint makes durable. Never
     /// reused.
-    Epoch(u64)
-}
-id! {
+    Epoch(u64);
     /// A byte position in the undo log. 48 bits, never reused. 0 means "none".
-    UndoPtr(u64)
+    UndoPtr(u64);
 }
 
 impl PageId {

@@ -16,6 +16,7 @@ pub mod key_service;
 pub mod latency;
 #[cfg(test)]
 pub(crate) mod model;
+mod opaque;
 pub mod page_work;
 pub mod planted;
 pub mod reach;
@@ -32,6 +33,7 @@ pub use error::{ConstraintProblem, Error, ErrorKind, Result, SearchProblem};
 pub use health::Health;
 pub use ids::{Epoch, Lsn, PageId, SegmentId, SessionId, TableId, TreeId, TxnId, UndoPtr};
 pub use key_service::{KeyService, KeySource};
+pub(crate) use opaque::opaque;
 pub(crate) use planted::sound;
 pub use settings::{Adjustment, ServerSettings};
 pub use threads::statement_threads;

@@ -50,7 +50,6 @@ impl PageWork {
     }
 }
 
-/// The counters of a thread.
 struct Own {
     /// Number of counts in progress.
     wanted: Cell<u32>,

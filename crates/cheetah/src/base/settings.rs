@@ -15,7 +15,6 @@ use std::fmt;
 /// in this way.
 const LOG_FILE_UNIT: u64 = 1 << 20;
 
-/// The minimum number of files that the log has space for.
 pub(super) const LOG_FILES_MIN: u64 = 4;
 
 /// The variables that depend on each other.

@@ -76,7 +76,6 @@ impl CheckReport {
     }
 }
 
-/// A table to check, and the snapshot to check it at.
 #[derive(Clone, Copy)]
 pub(crate) struct Checker<'a> {
     pub(crate) locker: &'a Locker,
@@ -334,7 +333,6 @@ impl<'a, 'e> RowWalk<'a, 'e> {
         }
     }
 
-    /// Looks up the entry of a row in one index.
     fn look_up(
         &mut self,
         key: &[u8],

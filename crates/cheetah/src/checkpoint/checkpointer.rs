@@ -49,7 +49,6 @@ pub(crate) struct CheckpointParts {
     pub(crate) interval_ns: u64,
 }
 
-/// Makes checkpoints; see the module [`checkpoint`](super).
 pub(crate) struct Checkpointer {
     pub(super) parts: CheckpointParts,
     /// Held during a checkpoint (K1).
@@ -285,7 +284,6 @@ impl Checkpointer {
         self.hurried.fetch_add(1, Relaxed);
     }
 
-    /// Reverts [`hurry`](Self::hurry).
     pub(crate) fn end_hurry(&self) {
         self.hurried.fetch_sub(1, Relaxed);
     }
@@ -309,12 +307,10 @@ impl Checkpointer {
         }
     }
 
-    /// Returns the page map.
     pub(crate) fn map(&self) -> &MapStore {
         &self.parts.map
     }
 
-    /// Returns the bytes of the files of the page map.
     pub(crate) fn map_file_bytes(&self) -> u64 {
         self.parts.map.file_bytes()
     }

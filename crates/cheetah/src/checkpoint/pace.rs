@@ -32,7 +32,6 @@ const LOOK_EVERY_NS: u64 = 5_000_000;
 /// The maximum delay that a checkpoint catches up on, in nanoseconds.
 const CATCH_UP_NS: u64 = 200_000_000;
 
-/// The schedule of one checkpoint.
 pub(super) struct Pace<'c> {
     checkpointer: &'c Checkpointer,
     began: Lsn,

@@ -16,9 +16,7 @@ use std::sync::Arc;
 
 /// The interval at which the log is made durable if commits do not do it.
 const FLUSH_EVERY_NS: u64 = 1_000_000_000;
-/// The number of undo records that one step purges.
 const RECORDS_PER_STEP: usize = 256;
-/// The maximum number of dictionaries that one step loads.
 const DICTIONARIES_PER_STEP: usize = 16;
 /// The pause after returning free memory of the allocator, as a multiple of the time that the
 /// return took.
@@ -64,12 +62,10 @@ impl Background {
         let _ = self.core.health.stop(reason);
     }
 
-    /// Returns the pool that the steps use.
     pub(in crate::db) fn pool(&self) -> &Arc<Pool> {
         &self.core.pool
     }
 
-    /// Returns the time of the engine's clock.
     pub(in crate::db) fn now_ns(&self) -> u64 {
         self.core.clock.now_ns()
     }
@@ -251,7 +247,6 @@ impl Background {
         }
     }
 
-    /// Makes a checkpoint when one is due.
     pub(in crate::db) fn checkpoint_step(&self) -> Result<bool> {
         let checkpointer = &self.core.checkpointer;
         let Some(why) = checkpointer.due() else { return Ok(false) };
@@ -276,7 +271,6 @@ impl Background {
         *due_at_ns = next_give_back_ns(begun_ns, self.core.clock.now_ns());
     }
 
-    /// Takes the statistics that are due.
     pub(in crate::db) fn statistics_step(&self) -> Result<bool> {
         self.noted("taking statistics", taking_statistics::step(&self.core, &self.hurries))
     }
@@ -324,7 +318,6 @@ impl Background {
         self.core.checkpointer.hurry();
     }
 
-    /// Reverts [`Self::hurry`].
     pub(in crate::db) fn end_hurry(&self) {
         self.hurries.store(false, Relaxed);
         self.core.checkpointer.end_hurry();

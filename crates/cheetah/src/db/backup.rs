@@ -3,7 +3,7 @@
 use super::waiting_snapshot::{Note, Waiting, PLACE};
 use super::Db;
 use crate::backup::{Pace, Snapshot, Sources, Written};
-use crate::base::{Error, Result, Xid};
+use crate::base::{opaque, Error, Result, Xid};
 use std::path::Path;
 
 const NS_PER_S: u64 = 1_000_000_000;
@@ -24,11 +24,7 @@ pub struct SnapshotOrder<'a> {
     pub interrupted: &'a dyn Fn() -> bool,
 }
 
-impl std::fmt::Debug for SnapshotOrder<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SnapshotOrder").field("path", &self.path).finish_non_exhaustive()
-    }
-}
+opaque!(SnapshotOrder<'_>);
 
 impl Db {
     /// Pins the state of the database with everything committed before the call. Takes

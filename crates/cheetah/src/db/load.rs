@@ -233,7 +233,6 @@ impl Transaction {
         keys::enable(&self.core, table.newest(), entries_of, &watch)
     }
 
-    /// Inserts the rows that a load has kept in memory.
     fn insert_kept(&mut self, load: &mut Load) -> Result<()> {
         let kept = load.load.take_kept();
         kept.map_or(Ok(()), |kept: Kept| kept.each(&mut |row| self.insert_for(load, row)))

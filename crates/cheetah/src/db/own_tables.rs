@@ -8,7 +8,6 @@ use crate::table::shared::parts::Core;
 use crate::table::{Constraints, IndexSpec, Table, TableSpec};
 use std::sync::Arc;
 
-/// Returns the table with this name, if it exists.
 pub(in crate::db) fn existing(core: &Core, name: &str) -> Option<Arc<Table>> {
     core.catalog.by_name(name).ok()
 }

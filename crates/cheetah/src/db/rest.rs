@@ -21,12 +21,10 @@ use std::time::Duration;
 pub(super) const IDLE: Duration = Duration::from_millis(20);
 /// Threads rest once nothing has happened for this time.
 const LINGER_NS: u64 = 2_000_000_000;
-/// The time from one turn to the next.
 pub(super) const TURN_NS: u64 = 1_000_000_000;
 /// The interval at which signs are checked while threads do not rest.
 const LOOK_EVERY_NS: u64 = 100_000_000;
 
-/// See the module documentation.
 #[derive(Default, Debug)]
 pub(in crate::db) struct Rest {
     state: Mutex<State>,
@@ -35,7 +33,6 @@ pub(in crate::db) struct Rest {
 
 #[derive(Default, Debug)]
 struct State {
-    /// Whether the threads must end.
     ends: bool,
     /// When something happened last.
     active_ns: u64,
@@ -63,9 +60,7 @@ pub(in crate::db) struct Signs {
 /// A thread's position among the threads that take turns.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::db) struct Turn {
-    /// The position, from 0.
     pub(in crate::db) no: u64,
-    /// The number of threads that take turns.
     pub(in crate::db) count: u64,
 }
 
@@ -95,13 +90,11 @@ impl Rest {
         self.state.lock().ends = false;
     }
 
-    /// Tells the threads to end.
     pub(in crate::db) fn end(&self) {
         self.state.lock().ends = true;
         self.called.notify_all();
     }
 
-    /// Returns whether the threads must end.
     pub(in crate::db) fn ends(&self) -> bool {
         self.state.lock().ends
     }

@@ -24,7 +24,6 @@ const RETRY_AFTER_NS_MAX: u64 = 600_000_000_000;
 /// continues as soon as a checkpoint has freed space.
 const GIVE_BACK_EVERY_NS: u64 = 100_000_000;
 
-/// The state of key rotation in the background.
 #[derive(Default)]
 pub(in crate::db) struct KeyRotation {
     /// Held during a step, which may take as long as a checkpoint.
@@ -52,7 +51,6 @@ struct State {
 
 /// The state of forgetting, after a complete pass, the keys that nothing needs any more.
 struct ToForget {
-    /// The keys of images.
     of_images: BTreeSet<KeyName>,
     /// The epoch at which forgetting was last tried.
     tried_at: Epoch,

@@ -21,7 +21,6 @@ pub(in crate::db) fn is_internal(table: &Table) -> bool {
     table.name() == NAME || is_removed_words(table)
 }
 
-/// Returns the table, if it exists.
 pub(super) fn existing(core: &Core) -> Option<Arc<Table>> {
     own_tables::existing(core, NAME)
 }

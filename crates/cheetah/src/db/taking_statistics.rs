@@ -28,7 +28,6 @@ const LOOK_EVERY_NS: u64 = 5_000_000;
 /// other threads.
 const READS_PER_LOOK_MAX: u64 = 8;
 
-/// Statistics of indexes, by position.
 pub(super) type Found = Vec<(usize, IndexStatistics)>;
 
 /// Takes the due statistics of one table, or removes those of one dropped table. Returns whether

@@ -32,7 +32,6 @@ pub(in crate::db) fn crew(count: u32) -> Crew {
     Crew { threads, run: run_crew }
 }
 
-/// Like [`Crew::run`].
 fn run_crew(threads: usize, serve: &(dyn Fn(usize) + Sync), main: &mut dyn FnMut(usize)) {
     std::thread::scope(|scope| {
         let start = |no: &usize| {

@@ -29,7 +29,6 @@ enum Place {
     GivenUp(String),
 }
 
-/// See the module documentation.
 pub(in crate::db) struct WaitingSnapshot {
     place: Mutex<Place>,
     /// Snapshots to release: the background unlinks the files held for them.
@@ -120,7 +119,6 @@ impl WaitingSnapshot {
         self.age_ns_max.store(seconds.saturating_mul(NS_PER_S), Relaxed);
     }
 
-    /// Returns whether a snapshot may wait.
     pub(in crate::db) fn may_be(&self) -> bool {
         self.age_ns_max.load(Relaxed) > 0
     }

@@ -9,7 +9,7 @@
 //! Locks     `named`, never across I/O.
 
 use super::Durable;
-use crate::base::{sound, Error, Result};
+use crate::base::{opaque, sound, Error, Result};
 use cheetah_io::Disk;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashSet};
@@ -19,7 +19,6 @@ use std::sync::Arc;
 /// The maximum number of pins. Each pin keeps files that the database may no longer need.
 const PINS_MAX: usize = 8;
 
-/// The pins of a database.
 #[derive(Default)]
 pub(super) struct Pins {
     named: Mutex<Named>,
@@ -144,11 +143,7 @@ impl Drop for Pin {
     }
 }
 
-impl std::fmt::Debug for Pin {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "pin {}", self.number)
-    }
-}
+opaque!(Pin);
 
 #[cfg(test)]
 mod tests {

@@ -74,29 +74,17 @@ impl Deref for Key {
     }
 }
 
-impl From<u64> for Key {
-    fn from(value: u64) -> Self {
-        Self::new().unsigned(value)
-    }
+macro_rules! key_from {
+    ($($part:ty: $append:ident),+) => {$(
+        impl From<$part> for Key {
+            fn from(part: $part) -> Self {
+                Self::new().$append(part)
+            }
+        }
+    )+};
 }
 
-impl From<i64> for Key {
-    fn from(value: i64) -> Self {
-        Self::new().signed(value)
-    }
-}
-
-impl From<&str> for Key {
-    fn from(value: &str) -> Self {
-        Self::new().text(value)
-    }
-}
-
-impl From<&[u8]> for Key {
-    fn from(value: &[u8]) -> Self {
-        Self::new().bytes(value)
-    }
-}
+key_from!(u64: unsigned, i64: signed, &str: text, &[u8]: bytes);
 
 #[cfg(test)]
 mod tests {

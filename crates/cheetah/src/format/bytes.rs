@@ -70,6 +70,30 @@ pub fn check_version(what: &'static str, version: u32, known: u32) -> Result<(),
     }
 }
 
+/// Gives each value of an enum a code on disk.
+macro_rules! codes {
+    ($name:ident { $($variant:ident = $code:literal),+ }) => {
+        impl $name {
+            /// Returns its code on disk.
+            pub fn code(self) -> u8 {
+                match self {
+                    $($name::$variant => $code),+
+                }
+            }
+
+            /// Returns the value with this code.
+            pub fn from_code(code: u8) -> Option<Self> {
+                match code {
+                    $($code => Some($name::$variant),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use codes;
+
 /// Reads values from the front of a byte string. Works on any bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {

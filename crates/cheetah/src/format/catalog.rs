@@ -17,7 +17,7 @@
 //!       ([`piece_key`]).
 //! Layout    docs/developers/format.md, "Catalog rows".
 
-use super::bytes::{check_version, ensure, put_prefixed, Defect, Reader};
+use super::bytes::{check_version, codes, ensure, put_prefixed, Defect, Reader};
 use super::foreign_key::{Description, ForeignKeyDef};
 use super::image::{Codec, Compression};
 use super::record_fields::{count, number_u32, text};
@@ -86,6 +86,8 @@ pub enum Encryption {
     No,
 }
 
+codes!(Encryption { Default = 0, Yes = 1, No = 2 });
+
 /// Whether the pages of a table are encrypted, and with which key of the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TableEncryption {
@@ -113,21 +115,14 @@ impl TableEncryption {
     }
 
     fn encode(self, out: &mut Vec<u8>) {
-        out.push(match self.wish {
-            Encryption::Default => 0,
-            Encryption::Yes => 1,
-            Encryption::No => 2,
-        });
+        out.push(self.wish.code());
         varint::put(out, self.key_id.into());
     }
 
     fn decode(fields: &mut Reader<'_>) -> Parsed<Self> {
-        let wish = match fields.u8()? {
-            0 => Encryption::Default,
-            1 => Encryption::Yes,
-            2 => Encryption::No,
-            code => return Err(Defect::at("unknown kind of encryption", code.into())),
-        };
+        let code = fields.u8()?;
+        let wish =
+            Encryption::from_code(code).ok_or(Defect::at("unknown kind of encryption", code.into()))?;
         Ok(Self { wish, key_id: number_u32(fields)? })
     }
 }

@@ -41,7 +41,6 @@ pub const BLOCK_BYTES_MAX: usize = 1 << 20;
 
 const MAGIC: [u8; 8] = *b"CHEETCHG";
 const VERSION: u32 = 2;
-/// The version of unencrypted files.
 const PLAIN_VERSION: u32 = 1;
 const HEADER_CRC_AT: usize = HEADER_BYTES - 4;
 /// A flag of a record: the record has all pending changes of the page.

@@ -48,7 +48,6 @@ pub(super) fn take_decompressor() -> Option<DCtx<'static>> {
     DECOMPRESSORS.take().or_else(DCtx::try_create)
 }
 
-/// Returns a decompressor to the pool.
 pub(super) fn give_decompressor(decompressor: DCtx<'static>) {
     DECOMPRESSORS.put(decompressor);
 }

@@ -12,6 +12,7 @@
 //!           key derivation function.
 
 use super::bytes::{Defect, Reader};
+use crate::base::opaque;
 use aes::cipher::{InnerIvInit, KeyInit, StreamCipher, StreamCipherCoreWrapper, StreamCipherSeek};
 use aes::Aes256;
 use hmac::{Hmac, Mac};
@@ -94,11 +95,7 @@ pub struct Key {
     database: [u8; 16],
 }
 
-impl std::fmt::Debug for Key {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Key({})", self.name)
-    }
-}
+opaque!(Key);
 
 impl Key {
     /// Prepares the key with this ID, version and bytes for a database.
@@ -130,11 +127,7 @@ impl Key {
 /// A stream of key bytes: each position has one byte.
 pub struct KeyStream(Aes256);
 
-impl std::fmt::Debug for KeyStream {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("KeyStream")
-    }
-}
+opaque!(KeyStream);
 
 impl KeyStream {
     /// Creates the stream of `key`, which must not be used for anything else.

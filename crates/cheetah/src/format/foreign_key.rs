@@ -9,7 +9,7 @@
 //!   I3  Both sides of a constraint have the same number of columns, at least one.
 //! Layout    docs/developers/format.md, "Catalog rows".
 
-use super::bytes::{ensure, put_prefixed, Defect, Reader};
+use super::bytes::{codes, ensure, put_prefixed, Defect, Reader};
 use super::record_fields::{count, number_u32, text};
 use super::varint;
 
@@ -55,27 +55,16 @@ pub struct Description {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ForeignKeyAction {
     /// The operation on the parent row fails.
-    Restrict = 0,
+    Restrict,
     /// The same as `Restrict`.
-    NoAction = 1,
+    NoAction,
     /// The child rows are deleted or changed too.
-    Cascade = 2,
+    Cascade,
     /// The columns of the child rows become NULL.
-    SetNull = 3,
+    SetNull,
 }
 
-impl ForeignKeyAction {
-    /// Returns the action with this code.
-    pub fn from_code(code: u8) -> Option<Self> {
-        Some(match code {
-            0 => Self::Restrict,
-            1 => Self::NoAction,
-            2 => Self::Cascade,
-            3 => Self::SetNull,
-            _ => return None,
-        })
-    }
-}
+codes!(ForeignKeyAction { Restrict = 0, NoAction = 1, Cascade = 2, SetNull = 3 });
 
 /// A constraint, as stored in the definition of the child table.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -164,7 +153,7 @@ impl ForeignKeyDef {
             put_prefixed(out, column.as_bytes());
             put_prefixed(out, parent_column.as_bytes());
         }
-        out.extend_from_slice(&[self.on_delete as u8, self.on_update as u8]);
+        out.extend_from_slice(&[self.on_delete.code(), self.on_update.code()]);
         out.push(if self.inherited { INHERITED } else { 0 });
     }
 

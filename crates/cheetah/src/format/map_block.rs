@@ -26,7 +26,7 @@
 //! end      epoch 8, number of entries 8, bytes of state 8
 //! ```
 
-use super::bytes::{check_version, ensure, Defect, Reader};
+use super::bytes::{check_version, codes, ensure, Defect, Reader};
 use super::contexts;
 use super::location::{Location, MapEntry, ALIGN_BYTES};
 use super::varint;
@@ -118,11 +118,13 @@ impl FileHeader {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(missing_docs, reason = "named in the module head")]
 pub enum ChunkKind {
-    Begin = 1,
-    Entries = 2,
-    State = 3,
-    End = 4,
+    Begin,
+    Entries,
+    State,
+    End,
 }
+
+codes!(ChunkKind { Begin = 1, Entries = 2, State = 3, End = 4 });
 
 /// The parsed header of a chunk. Its lengths were checked against their limits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -142,13 +144,7 @@ impl ChunkHeader {
     pub fn decode(bytes: &[u8; CHUNK_HEADER_BYTES]) -> Result<Self, Defect> {
         let mut reader = Reader::new(bytes);
         ensure(&reader.array::<2>()? == CHUNK_MAGIC, "not a chunk of the page map (magic)")?;
-        let kind = match reader.u8()? {
-            1 => ChunkKind::Begin,
-            2 => ChunkKind::Entries,
-            3 => ChunkKind::State,
-            4 => ChunkKind::End,
-            _ => return Err(Defect::new("unknown kind of chunk")),
-        };
+        let kind = ChunkKind::from_code(reader.u8()?).ok_or(Defect::new("unknown kind of chunk"))?;
         let codec = reader.u8()?;
         ensure(codec <= 1, "unknown codec of a chunk")?;
         let header = Self {
@@ -218,7 +214,7 @@ pub fn put_chunk(
     let stored = packed.as_deref().unwrap_or(content);
     let start = out.len();
     out.extend_from_slice(CHUNK_MAGIC);
-    out.extend_from_slice(&[kind as u8, u8::from(packed.is_some())]);
+    out.extend_from_slice(&[kind.code(), u8::from(packed.is_some())]);
     for number in [entries_count, content.len(), stored.len()] {
         out.extend_from_slice(&(number as u32).to_le_bytes());
     }

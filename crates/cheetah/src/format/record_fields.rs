@@ -3,7 +3,6 @@
 use super::bytes::{put_prefixed, Defect, Reader};
 use crate::base::Xid;
 
-/// Reads a number that fits in 32 bits.
 pub(super) fn number_u32(fields: &mut Reader<'_>) -> Result<u32, Defect> {
     u32::try_from(fields.varint()?).map_err(|_| Defect::new("number beyond 32 bits"))
 }
@@ -33,7 +32,6 @@ pub(super) fn put_xid(out: &mut Vec<u8>, xid: Option<&Xid>) {
     put_prefixed(out, &bytes);
 }
 
-/// Reads an XID or `None`.
 pub(super) fn xid(fields: &mut Reader<'_>) -> Result<Option<Xid>, Defect> {
     let mut fields = Reader::new(fields.prefixed(usize::MAX)?);
     if fields.is_empty() {

@@ -251,7 +251,6 @@ pub(super) fn split_length(encoded: u64) -> (u64, bool) {
     (encoded >> 1, encoded & 1 != 0)
 }
 
-/// The encoded length of a value.
 #[inline]
 pub(super) fn join_length(value: VarValue<'_>) -> u64 {
     (value.bytes.len() as u64) << 1 | u64::from(value.external)

@@ -38,7 +38,6 @@ impl Budget {
         })
     }
 
-    /// Counts bytes that are freed.
     pub(super) fn give_back(&mut self, bytes: usize) {
         self.used_bytes = self.used_bytes.saturating_sub(bytes as u64);
     }

@@ -45,7 +45,6 @@ impl Documents {
         self.ends.len()
     }
 
-    /// Returns the key of a row.
     pub(super) fn key(&self, number: u32) -> &[u8] {
         let number = number as usize;
         let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);

@@ -22,7 +22,6 @@ use crate::base::Result;
 pub(super) struct Hit {
     /// The ID of the word.
     pub(super) word: u32,
-    /// The number of times that the word occurs in the row.
     pub(super) frequency: u32,
     /// The next hit of the row.
     pub(super) next: u32,
@@ -122,7 +121,6 @@ impl State {
         }
     }
 
-    /// Adds a hit of a word to a row, if the row is in the set.
     pub(super) fn add_hit(&mut self, document: u32, word: u32, frequency: u32) -> Result<()> {
         let required = self.required.as_mut().and_then(|set| set.get_mut(document));
         let Some(entry) = required.or_else(|| self.results.get_mut(document)) else { return Ok(()) };
@@ -180,7 +178,6 @@ impl State {
         self.spare.push(set);
     }
 
-    /// Begins to evaluate a required part.
     fn start_required(&mut self) {
         self.required = Some(self.take_set());
     }
@@ -221,7 +218,6 @@ impl State {
     }
 }
 
-/// Returns the ID of a new hit.
 pub(super) fn hit_number(len: usize) -> u32 {
     let number = u32::try_from(len).unwrap_or(NO_HITS);
     assert!(number < NO_HITS, "a query has fewer hits: its memory ends first");

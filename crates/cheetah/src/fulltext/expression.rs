@@ -24,16 +24,13 @@ impl Operator {
     }
 }
 
-/// A word of a query.
 #[derive(Debug)]
 pub(super) struct Term {
-    /// Its weights.
     pub(super) weights: Vec<u8>,
     /// Whether all words with this prefix match.
     pub(super) is_prefix: bool,
 }
 
-/// The operand of an operator.
 #[derive(Debug)]
 pub(super) enum Operand {
     /// One word.
@@ -46,12 +43,9 @@ pub(super) enum Operand {
     Expression(Expression),
 }
 
-/// An operator and its operand.
 #[derive(Debug)]
 pub(super) struct Item {
-    /// The operator.
     pub(super) operator: Operator,
-    /// Its operand.
     pub(super) operand: Operand,
 }
 

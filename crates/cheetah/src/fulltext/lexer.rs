@@ -1,6 +1,5 @@
 //! Splits a query into tokens.
 
-/// A token of a query.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Token<'q> {
     /// An operator, a parenthesis, `*` or `@`.
@@ -73,7 +72,6 @@ impl<'q> Lexer<'q> {
         Token::End
     }
 
-    /// Returns the next token without consuming it.
     pub(super) fn peek(&self) -> Token<'q> {
         Lexer { rest: self.rest, is_boolean: self.is_boolean }.next()
     }

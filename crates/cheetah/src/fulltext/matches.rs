@@ -14,7 +14,6 @@ pub struct Matches {
     /// A heap with the best row at its front, followed by the rows already read, with the best
     /// last.
     rows: Vec<u32>,
-    /// The number of rows read.
     read_count: usize,
 }
 

@@ -103,7 +103,6 @@ impl<'q, S: Source> Parser<'_, 'q, S> {
         Ok(open.has_content.then_some(open.expression))
     }
 
-    /// Parses what follows an operator.
     fn after_operator(&mut self, operator: Operator, open: &mut Open, outer: &mut Vec<Open>) -> Result<()> {
         let token = self.lexer.next();
         match token {
@@ -181,7 +180,6 @@ impl<'q, S: Source> Parser<'_, 'q, S> {
         }
     }
 
-    /// Parses the distance of a phrase, if there is one.
     fn distance(&mut self) -> Result<Option<u64>> {
         if self.lexer.peek() != Token::Mark(b'@') {
             return Ok(None);

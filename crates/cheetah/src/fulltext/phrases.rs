@@ -15,7 +15,6 @@ use crate::base::{Error, Result, SearchProblem};
 /// The maximum number of indexed words in a phrase.
 pub const PHRASE_WORDS_MAX: usize = 128;
 
-/// A word of a phrase.
 #[derive(Debug)]
 struct Part {
     /// Its ID, if it is in the index.

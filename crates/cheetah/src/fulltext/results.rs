@@ -13,7 +13,6 @@ const REMOVED: u32 = u32::MAX - 1;
 /// Instead of a list: the row was never in the set.
 const ABSENT: u32 = u32::MAX;
 
-/// The data of a row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     /// The sum of the operators' changes to its rank, from -1 to 1.

@@ -19,7 +19,6 @@ struct Asked {
     /// The number of postings read for it. Repeated searches count repeatedly, and for a prefix the
     /// postings of every word count.
     postings: u64,
-    /// The number of times that it was searched for.
     searches: u32,
     /// Its ordinal among the matched words, in the order in which they first matched.
     order: Option<u32>,
@@ -56,14 +55,12 @@ impl Words {
         &self.asked[word as usize].weights
     }
 
-    /// Records that a search for the word begins.
     pub(super) fn start_search(&mut self, word: u32, is_prefix: bool) {
         let asked = &mut self.asked[word as usize];
         asked.searches = asked.searches.saturating_add(1);
         asked.is_prefix |= is_prefix;
     }
 
-    /// Returns whether the current search for the word is the first one.
     pub(super) fn is_first_search(&self, word: u32) -> bool {
         self.asked[word as usize].searches <= 1
     }
@@ -72,7 +69,6 @@ impl Words {
         self.asked[word as usize].postings += 1;
     }
 
-    /// Records that the word has matched a row.
     pub(super) fn note_match(&mut self, word: u32) {
         let asked = &mut self.asked[word as usize];
         if asked.order.is_none() {

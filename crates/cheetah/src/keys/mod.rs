@@ -15,7 +15,7 @@
 //! Locks     `naming`, then `ring`. `ring`, `requests` and `change_files` are held only briefly,
 //!           never while the service is called.
 
-use crate::base::{sound, Epoch, Error, KeySource, Result};
+use crate::base::{opaque, sound, Epoch, Error, KeySource, Result};
 use crate::format::encryption::{Key, KeyName, NONCE_BYTES};
 use cheetah_io::Clock;
 use parking_lot::{Mutex, MutexGuard, RwLock};
@@ -53,7 +53,6 @@ pub struct Keys {
     closes_log: AtomicBool,
     /// An image whose key is this many versions old must be re-encrypted; 0: never.
     rotate_age: AtomicU32,
-    /// The keys of change files.
     change_files: Mutex<BTreeMap<Epoch, KeyName>>,
     /// Grows when images may have to be re-encrypted.
     changes: AtomicU64,
@@ -65,15 +64,10 @@ pub struct Keys {
 struct Ring {
     /// All named keys, by ID and version.
     named: BTreeMap<(u32, u32), Arc<Key>>,
-    /// The current keys, by ID.
     serving: BTreeMap<u32, Arc<Key>>,
 }
 
-impl std::fmt::Debug for Keys {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Keys").field("named", &self.names()).finish_non_exhaustive()
-    }
-}
+opaque!(Keys);
 
 impl Keys {
     /// Returns the keys that CONTROL names; the newest versions become current. Requests the keys

@@ -14,7 +14,6 @@ use crate::base::Lsn;
 /// length of the next files.
 const LITTLE_PART: u64 = 4;
 
-/// See the module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct FileSizes {
     least_bytes: u64,
@@ -41,7 +40,6 @@ impl FileSizes {
         self.least_bytes
     }
 
-    /// Notes that the file that began at `start` is full.
     pub(super) fn note_full(&mut self, start: Lsn) {
         if start >= self.looked_at {
             self.bytes = (2 * self.bytes).min(self.most_bytes);

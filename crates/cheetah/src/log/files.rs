@@ -25,7 +25,6 @@ use cheetah_io::{Disk, File};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Directory of the log.
 pub(super) const DIR: &str = "wal";
 
 const RESERVE_PREFIX: &str = "reserve-";
@@ -33,7 +32,6 @@ const RESERVE_PREFIX: &str = "reserve-";
 /// The number of zero bytes that one write overwrites.
 const ZEROS_BYTES: u64 = 1 << 18;
 
-/// Path of a log file.
 pub(super) fn path_of(sequence: u64) -> String {
     format!("{DIR}/{sequence:012}.log")
 }
@@ -52,11 +50,9 @@ pub(super) fn sequences(disk: &dyn Disk) -> Result<Vec<u64>> {
 pub(super) struct LiveFile {
     pub(super) sequence: u64,
     pub(super) start: Lsn,
-    /// The key that encrypts it.
     pub(super) key: Option<KeyName>,
 }
 
-/// A file for future use.
 pub(super) struct ReserveFile {
     path: String,
     bytes: u64,
@@ -78,7 +74,6 @@ pub(super) struct FileLimits {
     pub(super) most_bytes: u64,
 }
 
-/// The files of the log.
 pub(super) struct Files {
     durable: Arc<Durable>,
     keys: Arc<Keys>,
@@ -160,7 +155,6 @@ impl Files {
         sound!(may_be_plain && self.keys.of_log().is_some(), "encryption: recycle a plain log file")
     }
 
-    /// The keys of the files in use.
     pub(super) fn keys_in_use(&self) -> impl Iterator<Item = KeyName> + '_ {
         self.live.iter().filter_map(|file| file.key)
     }

@@ -55,7 +55,6 @@ impl FrameReader {
         Ok(Self { file, header, path, file_len, buffer, buffer_at, stream, opened, end, chain })
     }
 
-    /// The path, for messages.
     pub(super) fn path(&self) -> &str {
         &self.path
     }

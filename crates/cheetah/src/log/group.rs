@@ -14,9 +14,7 @@
 use super::sync::{AtomicU64, Condvar, Mutex, Ordering};
 use crate::base::{sound, Lsn, Result};
 
-/// See the module.
 pub(super) struct Group {
-    /// Whether there is a leader.
     led: Mutex<bool>,
     done: Condvar,
     durable_end: AtomicU64,

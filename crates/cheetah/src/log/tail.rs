@@ -43,11 +43,9 @@ pub(super) struct Piece {
     pub(super) opens: Option<Opening>,
     /// Position of the first frame.
     pub(super) start: Lsn,
-    /// The frames.
     pub(super) bytes: Vec<u8>,
 }
 
-/// See the module head.
 pub(super) struct Tail {
     pieces: Vec<Piece>,
     /// Empty buffers, each of `buffer_bytes`.
@@ -59,7 +57,6 @@ pub(super) struct Tail {
     /// The key stream that encrypts its frames.
     stream: Option<KeyStream>,
     keys: Arc<Keys>,
-    /// The length of that file.
     file_bytes: u64,
     room: u64,
     sizes: FileSizes,
@@ -112,7 +109,6 @@ impl Tail {
         }
     }
 
-    /// The end of the log.
     pub(super) fn end(&self) -> Lsn {
         self.end
     }
@@ -155,7 +151,6 @@ impl Tail {
         start..self.end
     }
 
-    /// The piece to which frames are appended.
     fn piece(&mut self) -> &mut Piece {
         if self.pieces.is_empty() {
             self.push_piece(None);
@@ -169,12 +164,10 @@ impl Tail {
         self.pieces.push(Piece { opens, start: self.end, bytes });
     }
 
-    /// Length of the next files.
     pub(super) fn wanted_bytes(&self) -> u64 {
         self.sizes.bytes()
     }
 
-    /// The minimum length of a file.
     pub(super) fn least_bytes(&self) -> u64 {
         self.sizes.least_bytes()
     }
@@ -192,17 +185,14 @@ impl Tail {
         self.is_longer_than(wanted) || self.ready_bytes.is_some_and(|ready| ready > wanted)
     }
 
-    /// Frames that callers have appended.
     pub(super) fn pushed_count(&self) -> u64 {
         self.pushed_count
     }
 
-    /// The number of ready files that were taken.
     pub(super) fn taken_count(&self) -> u64 {
         self.taken_count
     }
 
-    /// Returns whether a file is ready to be used next.
     pub(super) fn has_ready(&self) -> bool {
         self.ready_bytes.is_some()
     }
@@ -260,12 +250,10 @@ impl Tail {
         self.content_end > self.marked.max(self.header.start) && durable >= self.content_end
     }
 
-    /// Returns whether any frames are buffered.
     pub(super) fn has_content(&self) -> bool {
         self.buffered_bytes > 0
     }
 
-    /// Takes the buffered pieces.
     pub(super) fn take(&mut self) -> (Vec<Piece>, Lsn) {
         self.buffered_bytes = 0;
         (std::mem::take(&mut self.pieces), self.end)

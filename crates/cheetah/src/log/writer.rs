@@ -7,7 +7,7 @@ use super::read::Recovered;
 use super::tail::{lock_of_file, Opening, Piece, Tail, BUFFERS_COUNT, BUFFER_MARGIN_BYTES};
 use crate::base::latency::{Latency, LatencyCounts};
 use crate::base::stalls::Reason;
-use crate::base::{sound, Config, Error, Health, Lsn, Result};
+use crate::base::{opaque, sound, Config, Error, Health, Lsn, Result};
 use crate::durable::Durable;
 use crate::format::control::Identity;
 use crate::format::log_frame::{FileHeader, BODY_BYTES_MAX, HEADER_BYTES, KIND_SYNC_MARK};
@@ -45,11 +45,7 @@ pub struct LogSetup {
     pub buffer_bytes: usize,
 }
 
-impl std::fmt::Debug for LogSetup {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LogSetup").field("identity", &self.identity).finish_non_exhaustive()
-    }
-}
+opaque!(LogSetup);
 
 impl LogSetup {
     /// Parameters with the sizes of `config`.
@@ -107,7 +103,6 @@ pub struct LogStatus {
 pub(super) struct Counters {
     writes: AtomicU64,
     pub(super) syncs: AtomicU64,
-    /// Waits of commits.
     pub(super) commit_waits: Latency,
     /// Syncs, including those of full files.
     sync_times: Latency,
@@ -311,7 +306,6 @@ impl Log {
         writer.file.write_at(offset, &piece.bytes).map_err(|e| Error::io("write", &writer.path, e))
     }
 
-    /// Makes the written bytes of a file durable.
     pub(super) fn sync_file(&self, file: &dyn File, path: &str) -> Result<()> {
         let sync_times = &self.counters.sync_times;
         let _sync = self.health().stalls().begin_operation(Reason::Disk, sync_times, &*self.clock);
@@ -331,7 +325,6 @@ impl Log {
         wanted
     }
 
-    /// The health of the engine, which a failure stops.
     pub(super) fn health(&self) -> &Health {
         self.durable.health()
     }

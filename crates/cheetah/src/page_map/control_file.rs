@@ -23,7 +23,6 @@ pub fn control_bytes(block: &ControlBlock) -> Vec<u8> {
     (0..COPIES_COUNT as u32).flat_map(|copy| block.encode(copy)).collect()
 }
 
-/// The open file.
 pub(super) struct ControlFile {
     file: Arc<dyn File>,
     /// The highest sequence that either copy may have.

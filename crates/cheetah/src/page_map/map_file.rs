@@ -16,12 +16,9 @@ use std::{io, iter};
 const WINDOW_BYTES: usize = 256 << 10;
 /// The place that reports of damage name.
 pub(super) const PLACE: &str = "page map";
-/// The advice to users if both files are damaged.
 const ADVICE: &str = "restore a backup";
-/// Bytes of state in a chunk.
 const STATE_CHUNK_BYTES: usize = 64 << 10;
 
-/// Name of a map file.
 pub(super) fn path(number: u64, kind: FileKind) -> String {
     match kind {
         FileKind::Base => format!("map-{number}.base"),
@@ -29,7 +26,6 @@ pub(super) fn path(number: u64, kind: FileKind) -> String {
     }
 }
 
-/// Name of the copy of a map file.
 pub(super) fn copy_path(path: &str) -> String {
     format!("{path}.copy")
 }
@@ -260,7 +256,6 @@ pub(super) struct PartReader {
     read: usize,
     is_damaged: bool,
     part: MapPart,
-    /// Position of the next chunk.
     at: u64,
     crc: u32,
     window: Vec<u8>,
@@ -270,7 +265,6 @@ pub(super) struct PartReader {
     block: Option<Block>,
 }
 
-/// The part of the current block that was read.
 struct Block {
     epoch: Epoch,
     entries_count: u64,
@@ -322,14 +316,12 @@ impl PartReader {
         Ok(reader)
     }
 
-    /// Notes damage to one of the files.
     fn note(&mut self, damage: Error) {
         self.is_damaged = true;
         let error = damage.with_words("the other file of the two is read instead");
         self.health.background_errors().note(PLACE, &error);
     }
 
-    /// Returns whether any damage was found so far in either file.
     pub(super) fn is_damaged(&self) -> bool {
         self.is_damaged
     }
@@ -427,7 +419,6 @@ impl PartReader {
         Ok(header)
     }
 
-    /// Returns the next `count` bytes from the window.
     fn bytes(&mut self, count: usize) -> Result<&[u8]> {
         let window_end = self.window_start + self.window.len() as u64;
         if self.at < self.window_start || self.at + count as u64 > window_end {

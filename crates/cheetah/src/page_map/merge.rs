@@ -140,7 +140,6 @@ impl<'a> Merge<'a> {
     }
 }
 
-/// The entries of a base, one by one.
 struct BaseCursor {
     reader: PartReader,
     entries: Vec<Change>,

@@ -5,7 +5,7 @@
 use super::control_file::ControlFile;
 use super::map_file::{self, BlockWriter, MapFile, PLACE};
 use super::{load, merge, Change, Identity, Loaded, MapEntry};
-use crate::base::{sound, Config, Epoch, Error, Lsn, PageId, Result, SegmentId};
+use crate::base::{opaque, sound, Config, Epoch, Error, Lsn, PageId, Result, SegmentId};
 use crate::durable::space::Reserve;
 use crate::durable::Durable;
 use crate::format::control::{ControlBlock, Features, MapPart, KEYS_MAX, PARTS_MAX};
@@ -79,7 +79,6 @@ pub struct MapStore {
 
 struct Inner {
     file: ControlFile,
-    /// The content of CONTROL.
     control: ControlBlock,
     /// The log to append to. If it is `None`, the next commit creates one.
     log: Option<OpenLog>,
@@ -490,8 +489,4 @@ fn remove_unnamed(durable: &Durable, control: &ControlBlock) -> Result<u64> {
     Ok(next)
 }
 
-impl std::fmt::Debug for MapStore {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("MapStore").field("epoch", &self.epoch()).finish_non_exhaustive()
-    }
-}
+opaque!(MapStore);

@@ -34,16 +34,13 @@ impl Txn {
     }
 }
 
-/// See the module.
 #[derive(Default)]
 pub(super) struct Applier {
     pub(super) writer: Writer,
-    /// The table of the last operation.
     table: Option<Arc<Table>>,
 }
 
 impl Applier {
-    /// Applies a row operation or a piece of a large value.
     pub(super) fn apply(&mut self, core: &Core, txn: &Txn, record: &LogRecord<'_>) -> Result<()> {
         match record {
             LogRecord::Row { op, row, large, entries, .. } => {

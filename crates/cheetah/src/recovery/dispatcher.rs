@@ -10,7 +10,6 @@ use crate::format::log_record::Front;
 use crate::memory::{MemoryUse, Reservation};
 use std::sync::Arc;
 
-/// The maximum number of operations in a batch.
 const BATCH_JOBS: usize = 64;
 /// A table's operations stay with the worker that recently used its pages, unless it has over
 /// `SLACK_JOBS` more jobs to do than another worker.
@@ -162,7 +161,6 @@ impl<'l> Dispatcher<'l> {
         self.workers.is_done(job)
     }
 
-    /// Waits until all dispatched operations were applied.
     pub(super) fn drain(&mut self) -> Result<()> {
         self.put_all();
         for (worker, pending) in self.pending.iter().enumerate() {

@@ -303,7 +303,6 @@ pub(super) fn restore_changes(core: &Core, state: &State) -> Result<()> {
     Ok(())
 }
 
-/// Opens the log for new changes.
 fn start_log(core: &Core, log: Log) {
     core.pool.memory().set(MemoryUse::Log, log.buffer_bytes_max());
     core.journal.start(log);

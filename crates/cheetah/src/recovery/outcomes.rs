@@ -20,7 +20,6 @@ use std::sync::Arc;
 /// Bytes for each kept transaction, including free slots of the table.
 const KEPT_BYTES: usize = 32;
 
-/// See the module.
 #[derive(Default)]
 pub(super) struct Outcomes {
     /// The kept transactions. The value is `true` if the transaction rolled something back, and

@@ -49,7 +49,6 @@ use std::sync::Arc;
 /// If the undo log takes more than the page memory divided by `UNDO_PART`, redo purges. Otherwise
 /// purge is left to the background, so that the database serves sessions sooner.
 const UNDO_PART: usize = 2;
-/// The number of undo records that redo purges at the end of a transaction.
 const RECORDS_PURGED_AT_END: usize = 256;
 /// The number of ended transactions after which redo forgets old versions.
 const ENDS_PER_FORGETTING: u64 = 16;
@@ -70,7 +69,6 @@ enum Transition {
     Abort,
 }
 
-/// Applies log records.
 pub(super) struct Redo<'l> {
     core: &'l Core,
     dispatcher: Option<Dispatcher<'l>>,
@@ -286,7 +284,6 @@ impl<'l> Redo<'l> {
         }
     }
 
-    /// Waits until all dispatched operations were applied.
     fn drain(&mut self) -> Result<()> {
         if let Some(dispatcher) = &mut self.dispatcher {
             dispatcher.drain()?;

@@ -50,7 +50,6 @@ const NUMBER_BYTES: usize = 8;
 const WAS_THERE: u8 = 1;
 const IS_THERE: u8 = 2;
 
-/// See the module.
 pub(super) struct SortedChanges<'l> {
     core: &'l Core,
     /// `None` while no change is being sorted.
@@ -62,7 +61,6 @@ pub(super) struct SortedChanges<'l> {
     is_alone: bool,
 }
 
-/// The changes that are being sorted.
 struct Begun {
     sorter: Sorter,
     keys: Keys,
@@ -193,7 +191,6 @@ impl<'l> SortedChanges<'l> {
     }
 }
 
-/// The sorted changes, in order.
 pub(super) struct Pieces {
     merge: Merge,
     is_on_record: bool,

@@ -48,7 +48,6 @@ pub(super) struct JobId {
     pub(super) no: u64,
 }
 
-/// A unit of work for a worker.
 pub(super) struct Job {
     pub(super) task: Task,
     pub(super) body: Range<usize>,
@@ -97,7 +96,6 @@ struct Worker {
     wanted: AtomicU64,
 }
 
-/// See the module.
 pub(super) struct Workers<'c> {
     pub(super) core: &'c Core,
     workers: Vec<Worker>,
@@ -111,7 +109,6 @@ pub(super) struct Workers<'c> {
 }
 
 impl<'c> Workers<'c> {
-    /// Creates `count` workers without work.
     pub(super) fn new(core: &'c Core, count: usize) -> Self {
         let new = || Worker { wanted: AtomicU64::new(u64::MAX), ..Worker::default() };
         Self {
@@ -166,7 +163,6 @@ impl<'c> Workers<'c> {
         self.workers.get(no).expect("a worker with that number exists")
     }
 
-    /// Returns whether a job was applied.
     pub(super) fn is_done(&self, job: JobId) -> bool {
         job.no == 0 || self.worker(job.worker).done.load(SeqCst) >= job.no
     }
@@ -213,7 +209,6 @@ impl<'c> Workers<'c> {
         worker.filled.notify_one();
     }
 
-    /// The number of jobs that a worker has applied.
     pub(super) fn done_count(&self, worker: usize) -> u64 {
         self.worker(worker).done.load(SeqCst)
     }

@@ -20,12 +20,10 @@ use crate::table::{NewRow, Table};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// The number of rows inserted in one transaction.
 const ROWS_PER_COMMIT: u64 = 1000;
 /// The prefix of the names of the engine's own tables.
 const OWN_PREFIX: char = '#';
 
-/// Copies all user tables with their postings.
 pub(super) fn copy_all(
     core: &Core,
     new: &Db,
@@ -60,7 +58,6 @@ fn give_up(name: &str, error: Error, new: &Db) -> Result<TableReport> {
 
 /// Deleted rows whose postings still exist.
 struct Removals {
-    /// Their keys in the table of removals.
     keys: HashSet<Vec<u8>>,
     /// Whether some removals cannot be read.
     are_lost: bool,
@@ -139,7 +136,6 @@ fn copy_with_postings(from: Source<'_>, table: &Arc<Table>, new: &Db) -> Result<
     Ok(report)
 }
 
-/// Returns the definition for the copy of a table.
 fn definition(table: &Arc<Table>) -> TableDef {
     let mut def = table.definition();
     def.auto_increment = table.auto_increment();
@@ -152,7 +148,6 @@ fn definition(table: &Arc<Table>) -> TableDef {
     def
 }
 
-/// Copies one table. Returns the report and the new table.
 fn copy(from: Source<'_>, table: &Arc<Table>, def: TableDef, new: &Db) -> Result<(TableReport, Arc<Table>)> {
     let core = from.0;
     let lost = core.losses.as_ref().and_then(|losses| losses.of_table(table.id()));

@@ -28,7 +28,6 @@ pub(super) struct OpenStream {
 
 struct OpenSegment {
     file: Arc<SegmentFile>,
-    /// Position after the last image.
     end: u32,
     /// The length at which the segment is full.
     full_bytes: u64,

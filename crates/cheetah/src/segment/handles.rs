@@ -18,7 +18,6 @@ use std::sync::Arc;
 /// process.
 pub(super) const HANDLES_MAX: usize = 256;
 
-/// See the module.
 pub(super) struct Handles {
     max: usize,
     queue: Mutex<VecDeque<Arc<SegmentFile>>>,
@@ -52,7 +51,6 @@ impl Handles {
         None
     }
 
-    /// Forgets a removed file.
     pub(super) fn remove(&self, file: &SegmentFile) {
         self.queue.lock().retain(|other| other.id != file.id);
     }

@@ -17,7 +17,6 @@ use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Arc;
 
-/// See the module.
 pub(super) struct SegmentFile {
     pub(super) id: SegmentId,
     pub(super) path: String,
@@ -26,7 +25,6 @@ pub(super) struct SegmentFile {
     written_bytes: AtomicU32,
     /// The open file, if it is open.
     handle: RwLock<Option<Arc<dyn File>>>,
-    /// Whether the file was used since the last `take_used`.
     used: AtomicBool,
 }
 
@@ -40,20 +38,16 @@ impl TailFile for Arc<SegmentFile> {
     }
 }
 
-/// Directory of the segment files.
 pub(super) const DIR: &str = "seg";
 
-/// Name of a segment's file.
 pub(super) fn path(id: SegmentId) -> String {
     format!("{DIR}/{:08}.seg", id.0)
 }
 
-/// The error for a missing file.
 pub(super) fn missing(path: &str) -> Error {
     Error::corrupt(path, "the segment file is missing")
 }
 
-/// Returns the segment with this file name.
 pub(super) fn parse_name(name: &str) -> Option<SegmentId> {
     let id = SegmentId(name.strip_suffix(".seg")?.parse().ok()?);
     (path(id).strip_prefix(DIR)?.strip_prefix('/')? == name).then_some(id)
@@ -150,7 +144,6 @@ impl SegmentFile {
         Ok(())
     }
 
-    /// Makes the written bytes durable.
     pub(super) fn sync(&self, durable: &Durable) -> Result<()> {
         let file = self.kept_open();
         durable.segment_barrier(&*file, &self.path)

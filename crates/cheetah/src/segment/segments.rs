@@ -12,7 +12,7 @@ use super::segment_file::{self, SegmentFile, DIR};
 use super::table::{NamedSegment, SegmentStat, Table, Totals};
 use super::{scan, Image, ImageRef, Location, Stream};
 use crate::base::hash::FastMap;
-use crate::base::{sound, Config, Epoch, Error, Result, SegmentId};
+use crate::base::{opaque, sound, Config, Epoch, Error, Result, SegmentId};
 use crate::durable::space::{Reserve, SpaceSizes};
 use crate::durable::Durable;
 use crate::format::control::Identity;
@@ -372,11 +372,7 @@ impl Segments {
     }
 }
 
-impl std::fmt::Debug for Segments {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Segments").field("totals", &self.totals()).finish_non_exhaustive()
-    }
-}
+opaque!(Segments);
 
 /// Returns the segments in the directory, in ascending order. Ignores files with other names.
 fn segment_ids(durable: &Durable) -> Result<Vec<SegmentId>> {

@@ -77,7 +77,6 @@ impl Totals {
     }
 }
 
-/// One row of the table.
 pub(super) struct Row {
     pub(super) file: Arc<SegmentFile>,
     pub(super) end: u64,
@@ -121,7 +120,6 @@ impl Row {
     }
 }
 
-/// See the module.
 #[derive(Default)]
 pub(super) struct Table {
     pub(super) rows: BTreeMap<SegmentId, Row>,
@@ -132,7 +130,6 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Adds a new, open segment.
     pub(super) fn add_open(&mut self, file: Arc<SegmentFile>) {
         let row = Row {
             file: file.clone(),
@@ -219,7 +216,6 @@ impl Table {
         .collect()
     }
 
-    /// Notes the last committed epoch.
     pub(super) fn committed(&mut self, epoch: Epoch) {
         if epoch > self.committed {
             self.committed = epoch;

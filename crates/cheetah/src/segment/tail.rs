@@ -30,7 +30,6 @@ pub(super) trait TailFile: Clone {
     fn set_written_bytes(&self, bytes: u32);
 }
 
-/// See the module.
 pub(super) struct Tail<F> {
     half_bytes: usize,
     halves: Mutex<Halves<F>>,

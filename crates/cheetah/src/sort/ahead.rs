@@ -13,7 +13,6 @@ use std::thread::JoinHandle;
 /// The maximum number of batches that wait for the caller.
 const WAITING_MAX: usize = 2;
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Ahead {
     batches: Option<Receiver<Batch>>,

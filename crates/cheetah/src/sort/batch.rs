@@ -7,7 +7,6 @@ pub(super) struct Batch {
     records: Vec<Lengths>,
 }
 
-/// The lengths of a record, and its destination.
 #[derive(Clone, Copy, Debug)]
 struct Lengths {
     to: u32,
@@ -15,7 +14,6 @@ struct Lengths {
     all: u32,
 }
 
-/// The position of a reader in a batch.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Position {
     no: usize,
@@ -43,7 +41,6 @@ impl Batch {
         self.records.is_empty()
     }
 
-    /// The bytes of its content.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.len() + self.records.len() * size_of::<Lengths>()
     }
@@ -57,7 +54,6 @@ impl Batch {
         Some((lengths.to as usize, key, value))
     }
 
-    /// Returns the position of the record after `position`.
     pub(super) fn behind(&self, position: Position) -> Position {
         let bytes = self.records.get(position.no).map_or(0, |lengths| lengths.all as usize);
         Position { no: position.no + 1, at: position.at + bytes }

@@ -28,7 +28,6 @@ struct Place {
     len: u32,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Buffer {
     piece_bytes: usize,
@@ -41,7 +40,6 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// Creates an empty buffer, the first buffer of a sorter.
     pub(super) fn new(piece_bytes: usize) -> Self {
         Self { piece_bytes, has_certain_piece: true, pieces: Vec::new(), filling: 0, places: Vec::new() }
     }
@@ -135,7 +133,6 @@ impl Buffer {
         places.chunks_mut(each).map(move |places| Part { pieces, places })
     }
 
-    /// Returns all records as one part.
     pub(super) fn whole(&mut self) -> Part<'_> {
         Part { pieces: &self.pieces, places: &mut self.places }
     }
@@ -208,7 +205,6 @@ impl Buffer {
     }
 }
 
-/// A part of the records of a buffer.
 #[derive(Debug)]
 pub(super) struct Part<'b> {
     pieces: &'b [Vec<u8>],
@@ -216,7 +212,6 @@ pub(super) struct Part<'b> {
 }
 
 impl Part<'_> {
-    /// Sorts its records by key.
     pub(super) fn sort(&mut self) {
         self.sort_behind(common_bytes(self.pieces, self.places));
     }
@@ -264,7 +259,6 @@ fn key_of<'p>(pieces: &'p [Vec<u8>], place: &Place) -> &'p [u8] {
     key.unwrap_or_default()
 }
 
-/// The length of the common prefix of all keys.
 fn common_bytes(pieces: &[Vec<u8>], places: &[Place]) -> usize {
     let Some((first, others)) = places.split_first() else { return 0 };
     let first = key_of(pieces, first);

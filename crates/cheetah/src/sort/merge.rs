@@ -5,7 +5,7 @@ use super::ahead::Ahead;
 use super::buffer::{Buffer, FETCHED_TOGETHER};
 use super::memory::Share;
 use super::runs::{Run, RunReader};
-use crate::base::Result;
+use crate::base::{opaque, Result};
 use std::ops::Range;
 
 /// See the module. Records with equal keys are adjacent, in any order.
@@ -17,11 +17,7 @@ enum Source {
     Ahead(Ahead),
 }
 
-impl std::fmt::Debug for Merge {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Merge")
-    }
-}
+opaque!(Merge);
 
 /// The records of a buffer whose parts are sorted, and their memory.
 struct InMemory {
@@ -85,7 +81,6 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    /// Starts reading these runs.
     pub(super) fn of(runs: &[Run], share: Option<Share>) -> Result<Self> {
         let mut readers: Vec<_> = runs.iter().map(Run::reader).collect();
         let mut heap = Vec::with_capacity(readers.len());

@@ -16,7 +16,7 @@
 //!       in memory. The nonce of a block is its number. A number is never used twice, not even
 //!       after a failed write (E3).
 
-use crate::base::{sound, Error, Result};
+use crate::base::{opaque, sound, Error, Result};
 use crate::durable::Durable;
 use crate::format::encryption::{KeyStream, NONCE_BYTES};
 use crate::format::varint;
@@ -28,11 +28,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// Directory of the files.
 const DIRECTORY: &str = "tmp";
 /// Bytes of a block before the stored bytes.
 const HEAD_BYTES: usize = 20;
-/// The position of a block's number.
 const NUMBER_AT: usize = 12;
 /// The name for the files in errors, because they have no paths.
 const PLACE: &str = "a file of sorted runs";
@@ -48,11 +46,7 @@ pub struct TempFiles {
     next: AtomicU64,
 }
 
-impl std::fmt::Debug for TempFiles {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("TempFiles")
-    }
-}
+opaque!(TempFiles);
 
 impl TempFiles {
     /// Removes files that are left over from an earlier process. `space` is called with the number
@@ -103,14 +97,9 @@ pub(super) struct Run {
     bytes: Range<u64>,
 }
 
-impl std::fmt::Debug for Run {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Run at {:?}", self.bytes)
-    }
-}
+opaque!(Run);
 
 impl Run {
-    /// Starts reading the run.
     pub(super) fn reader(&self) -> RunReader {
         RunReader::new(Arc::clone(&self.file), self.stream.clone(), self.bytes.clone())
     }
@@ -120,22 +109,16 @@ impl Run {
 pub(super) struct RunFile {
     files: Arc<TempFiles>,
     file: Arc<dyn File>,
-    /// The start of the run that is being written.
     start: u64,
     end: u64,
     stream: Option<Arc<KeyStream>>,
-    /// Number of the next block.
     pub(super) next_block: u64,
     block_bytes: usize,
     block: Vec<u8>,
     packed: Vec<u8>,
 }
 
-impl std::fmt::Debug for RunFile {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "RunFile of {} bytes", self.end)
-    }
-}
+opaque!(RunFile);
 
 impl RunFile {
     pub(super) fn create(files: &Arc<TempFiles>, block_bytes: usize) -> Result<Self> {
@@ -151,17 +134,14 @@ impl RunFile {
         !sound!(is_left, "encryption: go on with a plain file of runs")
     }
 
-    /// Returns whether its runs are unencrypted.
     pub(super) fn is_plain(&self) -> bool {
         self.stream.is_none()
     }
 
-    /// The bytes of all runs in the file.
     pub(super) fn bytes(&self) -> u64 {
         self.end
     }
 
-    /// Adds a record to the run that is being written.
     pub(super) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         varint::put(&mut self.block, key.len() as u64);
         varint::put(&mut self.block, value.len() as u64);
@@ -173,7 +153,6 @@ impl RunFile {
         Ok(())
     }
 
-    /// Ends the run.
     pub(super) fn end_run(&mut self) -> Result<Run> {
         if !self.block.is_empty() {
             self.write_block()?;
@@ -212,7 +191,6 @@ impl RunFile {
     }
 }
 
-/// Reads one run from its start to its end.
 pub(super) struct RunReader {
     file: Arc<dyn File>,
     stream: Option<Arc<KeyStream>>,
@@ -229,12 +207,10 @@ impl RunReader {
         Self { file, stream, left, block: Vec::new(), packed: Vec::new(), next: 0, key: 0..0, value: 0..0 }
     }
 
-    /// The key of the current record.
     pub(super) fn key(&self) -> &[u8] {
         self.block.get(self.key.clone()).unwrap_or_default()
     }
 
-    /// The value of the current record.
     pub(super) fn value(&self) -> &[u8] {
         self.block.get(self.value.clone()).unwrap_or_default()
     }

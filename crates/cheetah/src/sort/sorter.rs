@@ -259,7 +259,6 @@ fn write_runs(mut parts: Vec<(Part<'_>, &mut RunFile)>) -> Result<Vec<Run>> {
     })
 }
 
-/// Merges each group of `runs_max` runs into one run, in a new file.
 fn merge_some(files: &Arc<TempFiles>, from: &[Run], runs_max: usize, block_bytes: usize) -> Result<Vec<Run>> {
     let mut file = RunFile::create(files, block_bytes)?;
     let mut merged = Vec::new();

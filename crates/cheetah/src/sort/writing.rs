@@ -9,7 +9,6 @@ use super::runs::{Run, RunFile};
 use crate::base::{Error, Result};
 use std::thread::JoinHandle;
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Writing {
     thread: Option<JoinHandle<Written>>,
@@ -24,7 +23,6 @@ struct Written {
 }
 
 impl Writing {
-    /// Starts writing the records of `buffer` to `file`.
     pub(super) fn begin(mut buffer: Buffer, mut file: RunFile, writer: Writer) -> Result<Self> {
         let bytes_before = file.bytes();
         let thread = std::thread::Builder::new().name("cheetah-sort".into()).spawn(move || {
@@ -50,7 +48,6 @@ impl Writing {
     }
 }
 
-/// Sorts and writes a run.
 pub(super) fn write_run(mut part: Part<'_>, file: &mut RunFile) -> Result<Run> {
     part.sort();
     part.each(|key, value| file.push(key, value))?;

@@ -51,7 +51,6 @@ pub enum TextLevel {
     Unpadded,
 }
 
-/// A value in a key.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum KeyValue {
     Null,

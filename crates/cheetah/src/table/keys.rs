@@ -166,7 +166,6 @@ fn build(
 /// Receives a row: its key, and the row with its large values inline.
 type TakeRow<'t> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 't;
 
-/// Passes every row to `take`.
 fn each_row(core: &Core, table: &Table, take: &mut TakeRow<'_>, watch: &Watch<'_>) -> Result<()> {
     let (mut values, mut row): (Vec<Value>, Vec<u8>) = (Vec::new(), Vec::new());
     let mut room = Vec::new();

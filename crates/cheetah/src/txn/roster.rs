@@ -289,7 +289,6 @@ impl Roster {
     }
 }
 
-/// Returns the session of an owner.
 fn session(shard: &BTreeMap<u64, Arc<Entry>>, owner: Owner) -> Option<SessionId> {
     let session = SessionId(shard.get(&owner.0)?.session.load(Relaxed));
     (session != SessionId::NONE).then_some(session)

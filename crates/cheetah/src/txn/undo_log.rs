@@ -441,7 +441,6 @@ impl UndoLog {
 }
 
 impl Stream {
-    /// Returns the page that contains `at`.
     fn page_mut(&mut self, at: UndoPtr, page_capacity: u64) -> Option<&mut UndoPage> {
         let index = (at.0 / page_capacity).checked_sub(self.first_page)?;
         self.pages.get_mut(usize::try_from(index).ok()?)
@@ -455,7 +454,6 @@ impl Stream {
     }
 }
 
-/// Whether the record is the next one of the transaction.
 fn is_next(record: &[u8], state: &TxnState) -> bool {
     let head = record.first_chunk().and_then(|head| decode_head(head).ok());
     head.is_some_and(|head| (head.txn, head.undo_no, head.prev) == (state.txn, state.undo_no + 1, state.head))

@@ -12,8 +12,8 @@
 
 use super::places::Lasting;
 use super::{ns_between, Reason};
+use crate::base::opaque;
 use parking_lot::Mutex;
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::OnceLock;
 
@@ -27,7 +27,6 @@ const AGAIN_NS: u64 = 10_000_000_000;
 
 type Listener = Box<dyn Fn(&str) + Send + Sync>;
 
-/// See the module.
 #[derive(Default)]
 pub(super) struct Lines {
     /// The minimum duration of stalls that are reported, or 0 to report none.
@@ -84,7 +83,6 @@ impl TooLong {
     }
 }
 
-/// The object of the wait.
 fn waited_for(reason: Reason) -> &'static str {
     match reason {
         Reason::RowLock => "row locks",
@@ -106,11 +104,7 @@ fn reported_from(reason: Reason) -> Option<u64> {
     }
 }
 
-impl fmt::Debug for Lines {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lines").field("state", &self.state).finish_non_exhaustive()
-    }
-}
+opaque!(Lines);
 
 impl Lines {
     pub(super) fn warn_from(&self, warning_ns: u64) {

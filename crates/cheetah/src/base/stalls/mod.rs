@@ -18,11 +18,11 @@ mod tests;
 
 use super::latency::{Latency, LatencyCounts};
 use super::stages::{self, InStage, Stage};
+use crate::base::opaque;
 use cheetah_io::Clock;
 use lines::Lines;
 use parking_lot::Mutex;
 use places::{Lasting, Places, Taken};
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 pub use lines::LOCK_WAITERS_REPORTED_MIN;
@@ -212,7 +212,6 @@ impl Stalls {
         &self.by_reason[reason as usize]
     }
 
-    /// Counts a stall that has ended.
     fn end(&self, stall: Lasting, now_ns: u64) {
         let (counted, ns) = (self.of_reason(stall.reason), ns_between(stall.since_ns, now_ns));
         *counted.last.lock() = Some(LastStall { ended_ns: now_ns, connection: stall.connection });
@@ -236,11 +235,7 @@ pub struct Stall<'s> {
     _stage: InStage,
 }
 
-impl fmt::Debug for Stall<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stall").field("stall", &self.stall).finish_non_exhaustive()
-    }
-}
+opaque!(Stall<'_>);
 
 impl Stall<'_> {
     /// The time of its beginning.
@@ -266,11 +261,7 @@ pub struct Operation<'s> {
     place: Option<Taken<'s>>,
 }
 
-impl fmt::Debug for Operation<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Operation").field("stall", &self.stall).finish_non_exhaustive()
-    }
-}
+opaque!(Operation<'_>);
 
 impl Operation<'_> {
     /// Ends the operation. Returns the time taken.

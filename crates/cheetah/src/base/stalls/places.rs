@@ -29,11 +29,9 @@ struct Place {
     whose: AtomicU64,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Places(Box<[Place]>);
 
-/// A current stall.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Lasting {
     pub(super) reason: Reason,
@@ -67,7 +65,6 @@ impl Places {
         Taken(Some(place))
     }
 
-    /// The current stalls.
     pub(super) fn lasting(&self) -> impl Iterator<Item = Lasting> + '_ {
         self.0.iter().filter_map(|place| {
             let since_ns = place.since_ns.load(Acquire);

@@ -46,7 +46,6 @@ impl Drop for NewPostings {
     }
 }
 
-/// Reusable buffers for one posting.
 #[derive(Default, Debug)]
 pub(in crate::db) struct PostingRoom {
     pub(super) key: Vec<u8>,
@@ -55,7 +54,6 @@ pub(in crate::db) struct PostingRoom {
 }
 
 impl PostingRoom {
-    /// Builds the posting for a group of places of one word.
     pub(super) fn build(&mut self, row_key: &[u8], words: &WordList, places: &[WordPlace]) {
         let word = words.word_of(places);
         self.key.clear();
@@ -158,7 +156,6 @@ impl PostingReader<'_> {
         }
     }
 
-    /// Returns the ID of the posting table that `view` sees.
     pub(super) fn number_seen(&self, view: &ReadView) -> TableId {
         self.postings.seen_at(view.stamp()).unwrap_or_else(|| Arc::clone(&self.postings)).id()
     }

@@ -13,7 +13,6 @@ pub struct WordList {
     words: Vec<WordPlace>,
 }
 
-/// One occurrence of a word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct WordPlace {
     /// The offset of its bytes in the list.

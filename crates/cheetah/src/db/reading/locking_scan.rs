@@ -57,7 +57,6 @@ pub enum SeekEnd<'a> {
     UpTo(&'a [u8]),
 }
 
-/// A position between records or on a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
     Nowhere,
@@ -71,7 +70,6 @@ enum Place {
     End,
 }
 
-/// See the module documentation.
 #[derive(Debug)]
 pub(in crate::db) struct LockingScan {
     locker: Arc<Locker>,
@@ -92,7 +90,6 @@ pub(in crate::db) struct LockingScan {
     is_forward: bool,
     /// The record whose lock the scan waited for last, so that this request is counted, too.
     waited_for: Option<Vec<u8>>,
-    /// The record that the scan is on.
     entry: Copied,
     row: Vec<u8>,
     /// What was found about the row's cold leaf, for the operation that changes the row.
@@ -508,7 +505,6 @@ impl LockingScan {
         }
     }
 
-    /// Returns the stored row.
     pub(in crate::db) fn row(&self) -> &[u8] {
         if self.index_no == 0 {
             self.stored()

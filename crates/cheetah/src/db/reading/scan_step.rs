@@ -8,7 +8,6 @@ use crate::table::rows::locker::{Asked, Locker, Patience, ScannedBy, VersionWrit
 use crate::txn::{KeyRange, Lock, LockMode, PendingLock};
 use std::ops::Bound;
 
-/// How a scan locks.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::db) struct Locking {
     pub(in crate::db) mode: LockMode,
@@ -19,7 +18,6 @@ pub(in crate::db) struct Locking {
     pub(in crate::db) any_version: bool,
 }
 
-/// The outcome of one step.
 #[derive(Debug)]
 pub(in crate::db) enum ScanStep {
     /// The scan stops at the record, which was copied.
@@ -40,7 +38,6 @@ pub(in crate::db) enum ScanStep {
     TimedOut,
 }
 
-/// A record in its leaf.
 #[derive(Clone, Copy)]
 pub(in crate::db) struct Met<'a> {
     pub(in crate::db) key: &'a [u8],
@@ -73,7 +70,6 @@ impl Copied {
     }
 }
 
-/// The parameters of one step.
 pub(in crate::db) struct Asking<'a> {
     pub(in crate::db) locker: &'a Locker,
     pub(in crate::db) tree: TreeId,

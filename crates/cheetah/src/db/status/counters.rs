@@ -11,6 +11,29 @@ impl Db {
     /// Returns the names and values of all counters and gauges.
     pub fn status(&self) -> Vec<(&'static str, u64)> {
         let core = &self.0.core;
+        let mut status = self.transaction_status();
+        status.extend(self.snapshot_status());
+        status.extend(self.wait_counters());
+        if let Some(log) = core.journal.log() {
+            let log = log.status();
+            status.extend([
+                ("log_position", log.end.0),
+                ("log_durable_position", log.durable_end.0),
+                ("log_oldest_position", log.oldest_needed.0),
+                ("log_records", log.frames_count),
+                ("log_writes", log.writes_count),
+                ("log_syncs", log.syncs_count),
+            ]);
+        }
+        status.extend(core.pool.status());
+        status.extend(core.leaves.status());
+        status.extend(core.upkeep.status());
+        status
+    }
+
+    /// Returns the counters of the section on transactions, and those of recovery.
+    fn transaction_status(&self) -> Vec<(&'static str, u64)> {
+        let core = &self.0.core;
         let count = |counter: &AtomicU64| counter.load(Relaxed);
         let own = &core.counters;
         let lock_waits = self.lock_wait_times();
@@ -48,22 +71,6 @@ impl Db {
             ("tables_fenced", core.catalog.quarantined().len() as u64),
         ];
         status.extend(self.oldest());
-        status.extend(self.snapshot_status());
-        status.extend(self.wait_counters());
-        if let Some(log) = core.journal.log() {
-            let log = log.status();
-            status.extend([
-                ("log_position", log.end.0),
-                ("log_durable_position", log.durable_end.0),
-                ("log_oldest_position", log.oldest_needed.0),
-                ("log_records", log.frames_count),
-                ("log_writes", log.writes_count),
-                ("log_syncs", log.syncs_count),
-            ]);
-        }
-        status.extend(core.pool.status());
-        status.extend(core.leaves.status());
-        status.extend(core.upkeep.status());
         status
     }
 
@@ -96,13 +103,13 @@ impl Db {
     /// Returns the counters as text with headings, for SHOW ENGINE STATUS. Rates are averages since
     /// the previous call.
     pub fn status_text(&self) -> String {
-        let status = self.status();
+        let (status, own) = (self.status(), self.transaction_status());
         let section = |name: &str| match name {
             name if name.starts_with("log_") => "LOG",
             name if name.starts_with("segment") || name.starts_with("backup_") => "FILES",
             name if name.starts_with("recovery_") => "RECOVERY",
             name if name.starts_with("latency_") || name.starts_with("stall_") => WAITS_TITLE,
-            name if OWN.contains(&name) || name.starts_with("rows_") => "TRANSACTIONS",
+            name if own.iter().any(|(own, _)| *own == name) => "TRANSACTIONS",
             _ => POOL_TITLE,
         };
         let (seconds, pool) = self.pool_output();
@@ -131,7 +138,6 @@ impl Db {
         text
     }
 
-    /// Writes the last refusal by a constraint.
     fn write_refusal(&self, text: &mut String) {
         let Some((moment, refusal)) = self.0.core.refusals.latest() else { return };
         write_heading(text, "LATEST FOREIGN KEY ERROR");
@@ -169,43 +175,10 @@ impl Db {
 
 /// The title of the buffer pool's section, as InnoDB's users know it.
 const POOL_TITLE: &str = "BUFFER POOL AND MEMORY";
-/// The title of the section on latencies and stalls.
 const WAITS_TITLE: &str = "LATENCIES AND STALLS";
-/// The maximum number of transactions in the text.
 const TRANSACTIONS_TOLD_MAX: usize = 20;
 
 fn write_heading(text: &mut String, title: &str) {
     let line = "-".repeat(title.len());
     let _ = writeln!(text, "{line}\n{title}\n{line}");
 }
-
-/// Counters of the transaction section that are not recognized by a prefix.
-const OWN: [&str; 27] = [
-    "commits",
-    "rollbacks",
-    "prepares",
-    "large_values_written",
-    "loads",
-    "loaded_rows",
-    "load_spilled_bytes",
-    "lock_waits",
-    "lock_waits_current",
-    "lock_wait_ms",
-    "lock_wait_ms_max",
-    "lock_timeouts",
-    "deadlocks",
-    "transaction_oldest_seconds",
-    "snapshots_open",
-    "snapshot_oldest_lag",
-    "transactions_listed",
-    "transactions_to_purge",
-    "purged_between_snapshots",
-    "transactions_prepared",
-    "rollbacks_unfinished",
-    "stopped",
-    "troubles",
-    "undo_pages",
-    "dropped_trees",
-    "tables",
-    "tables_fenced",
-];

@@ -133,7 +133,7 @@ impl Db {
     /// Returns the locks that are held or requested: at most 100,000 record locks, plus those in
     /// [`lock_waits`](Self::lock_waits).
     pub fn locks(&self) -> Vec<LockEntry> {
-        let names = Names::new(&self.0.core);
+        let names = Names(&self.0.core);
         let (locks, waits) = list(&self.0.core);
         let mut told = HashMap::new();
         let blocking = waits.iter().flat_map(|wait| {
@@ -148,7 +148,7 @@ impl Db {
 
     /// Returns the waiting transactions and what they wait for.
     pub fn lock_waits(&self) -> Vec<LockWait> {
-        let names = Names::new(&self.0.core);
+        let names = Names(&self.0.core);
         let (locks, waits) = list(&self.0.core);
         let mut list = Vec::new();
         for wait in &waits {
@@ -206,7 +206,7 @@ fn describe(core: &Core, entry: &Entry, request: Option<&LockInfo>) -> Transacti
     };
     let waits = |request: &LockInfo| {
         let since_ns = entry.waits_since_ns().unwrap_or(now_ns);
-        (Names::new(core).id(request), now_ns.saturating_sub(since_ns))
+        (Names(core).id(request), now_ns.saturating_sub(since_ns))
     };
     let first = state.first.0;
     TransactionInfo {
@@ -235,7 +235,6 @@ fn isolation_of(level: u8) -> Isolation {
     levels.into_iter().find(|other| *other as u8 == level).unwrap_or_default()
 }
 
-/// Locks by their owners.
 struct Locks {
     list: Vec<LockInfo>,
     of: HashMap<Owner, Vec<usize>>,
@@ -278,11 +277,7 @@ fn blocking_lock(locks: &Locks, waits: &[WaitInfo], wait: &WaitInfo, by: &Blocki
 /// Names the objects that are locked, and the owners.
 struct Names<'c>(&'c Core);
 
-impl<'c> Names<'c> {
-    fn new(core: &'c Core) -> Self {
-        Self(core)
-    }
-
+impl Names<'_> {
     fn number(&self, owner: Owner) -> u64 {
         self.0.number_of(owner)
     }
@@ -333,7 +328,6 @@ fn mode_of(lock: &LockInfo) -> &'static str {
 }
 
 impl TransactionInfo {
-    /// Returns one line of a report.
     pub(in crate::db) fn text(&self) -> String {
         let mut text =
             format!("TRANSACTION {}, {}, {} s", self.id, self.state.name(), self.age_ns / NS_PER_S);

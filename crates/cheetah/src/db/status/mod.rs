@@ -18,5 +18,4 @@ pub use pool_status::PoolStatus;
 pub use sizes::{IndexStats, Sizes, TableSizes};
 pub use waits::StallStatus;
 
-/// Nanoseconds per second.
 const NS_PER_S: u64 = 1_000_000_000;

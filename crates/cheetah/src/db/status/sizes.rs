@@ -198,7 +198,6 @@ fn share_files(
     tables
 }
 
-/// Returns the sizes of [`ENGINE`], whose images have `stored_bytes`.
 fn engine_sizes(core: &Core, stored_bytes: u64, cached: &HashMap<TreeId, Cached>) -> TableSizes {
     let mut all =
         Sizes { stats: IndexStats { depth: 1, ..IndexStats::default() }, cached: Cached::default() };

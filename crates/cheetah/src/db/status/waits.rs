@@ -78,7 +78,6 @@ impl Db {
         self.0.core.health.stalls().announce_to(listener);
     }
 
-    /// Returns all latencies and stalls as counters.
     pub(super) fn wait_counters(&self) -> Vec<(&'static str, u64)> {
         let latencies = self.named_latencies().into_iter();
         let mut all: Vec<_> = latencies.flat_map(|(_, names, counts)| names.with_values(&counts)).collect();
@@ -92,7 +91,6 @@ impl Db {
         all
     }
 
-    /// Returns the times of all waits for locks.
     pub(super) fn lock_wait_times(&self) -> LatencyCounts {
         let stalls = self.0.core.health.stalls();
         let mut waits = stalls.ended(Reason::RowLock);
@@ -118,11 +116,8 @@ impl Db {
 
 /// The names under which users see a reason.
 struct ReasonNames {
-    /// The name in the view.
     name: &'static str,
-    /// Counters of ended stalls.
     ended: CounterNames,
-    /// The counter of current stalls.
     current: &'static str,
     /// The counter of the longest current stall's duration.
     current_us_max: &'static str,

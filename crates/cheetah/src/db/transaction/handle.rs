@@ -84,7 +84,6 @@ pub struct Transaction {
     pub(in crate::db) unended_loads: u32,
     /// Tables that its statement created and is filling.
     pub(in crate::db) filled: BTreeSet<TableId>,
-    /// Tables that it has changed.
     pub(in crate::db) changed: ChangedTables,
     pub(in crate::db) isolation: Isolation,
     pub(in crate::db) has_snapshot_isolation: bool,
@@ -398,7 +397,6 @@ impl Transaction {
         Ok(table)
     }
 
-    /// Locks the counter. Returns the table that has the counter.
     fn wait_for_counter<'t>(&self, table: &'t Arc<Table>) -> Result<&'t Arc<Table>> {
         loop {
             let newest = table.newest();
@@ -434,7 +432,6 @@ impl Transaction {
         self.listed.begin(|| self.core.clock.now_ns());
     }
 
-    /// Returns whether it may have changed rows of the table.
     pub(in crate::db) fn may_have_changed(&self, table: &Arc<Table>) -> bool {
         self.slot_of(table).is_some() && self.holds(table.newest().id(), TableMode::IntentExclusive)
     }
@@ -523,7 +520,6 @@ impl Transaction {
         }
     }
 
-    /// Returns the current number of undo records.
     fn here(&self) -> Savepoint {
         let count = |slot: &Option<Arc<Slot>>| slot.as_ref().map_or(0, |slot| slot.undo_no());
         Savepoint { logged: count(&self.slot), temporary: count(&self.temporary) }

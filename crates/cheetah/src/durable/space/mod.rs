@@ -17,7 +17,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::base::{sound, Error, Result};
+use crate::base::{opaque, sound, Error, Result};
 use cheetah_io::{Disk, File};
 use parking_lot::{Mutex, MutexGuard};
 use std::io;
@@ -54,7 +54,6 @@ const RESERVE_BYTES_SHORT: u64 = 32 << 20;
 /// bytes as free.
 const LIE_BYTES_MIN: u64 = 1 << 20;
 
-/// The path of the file of the reserve.
 const PATH: &str = "reserve";
 
 /// The part of the reserve that certain work must leave. The more space the work will free, the
@@ -86,7 +85,6 @@ pub struct SpaceSizes {
 }
 
 impl SpaceSizes {
-    /// Returns the reserve on a disk of `disk_bytes` bytes.
     fn reserve_bytes(self, disk_bytes: u64) -> u64 {
         let Self { segment_bytes, log_file_bytes } = self;
         let most = (RESERVE_SEGMENTS * segment_bytes)
@@ -107,7 +105,6 @@ enum Promised {
     Among,
 }
 
-/// A request for space.
 struct Wish {
     promised: Promised,
     bytes: u64,
@@ -471,11 +468,7 @@ fn grow(known: &Known, file: &dyn File, wanted: u64) -> bool {
     true
 }
 
-impl std::fmt::Debug for Space {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Space").field("is_short", &self.is_short).finish_non_exhaustive()
-    }
-}
+opaque!(Space);
 
 /// Returns the disk space that a file takes.
 fn allocated_bytes(file: Option<&dyn File>) -> Result<u64> {

@@ -1,7 +1,7 @@
 //! Compressing bytes: Zstandard or LZ4.
 
 use super::dictionary::{Dictionary, Primer};
-use crate::format::bytes::{ensure, Defect};
+use crate::format::bytes::{codes, ensure, Defect};
 use crate::format::contexts;
 use zstd::bulk::Compressor;
 use zstd::zstd_safe::{CParameter, DCtx};
@@ -36,26 +36,7 @@ pub enum Codec {
     Zstd,
 }
 
-impl Codec {
-    /// The code of the codec on disk.
-    pub fn code(self) -> u8 {
-        match self {
-            Codec::None => 0,
-            Codec::Lz4 => 1,
-            Codec::Zstd => 2,
-        }
-    }
-
-    /// Returns the codec with this code.
-    pub fn from_code(code: u8) -> Option<Self> {
-        match code {
-            0 => Some(Codec::None),
-            1 => Some(Codec::Lz4),
-            2 => Some(Codec::Zstd),
-            _ => None,
-        }
-    }
-}
+codes!(Codec { None = 0, Lz4 = 1, Zstd = 2 });
 
 /// The compression setting of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -84,7 +65,6 @@ impl Default for Compression {
 /// of half a megabyte. So a thread that compresses long contents has a second compressor.
 #[derive(Default)]
 pub(super) struct Contexts {
-    /// The compressor, and the level that it is set to.
     compressor: Option<(i32, Compressor<'static>)>,
     /// The compressor for long contents with a dictionary.
     copying_compressor: Option<Compressor<'static>>,
@@ -100,7 +80,6 @@ impl Drop for Contexts {
 }
 
 impl Contexts {
-    /// The memory that they use now.
     pub(super) fn memory_bytes(&mut self) -> usize {
         let alone = self.compressor.as_mut().map(|(_, used)| used);
         let compressors = alone.into_iter().chain(&mut self.copying_compressor);

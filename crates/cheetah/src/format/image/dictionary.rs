@@ -11,11 +11,10 @@
 //!       [`Primer`], which is large and slow to create.
 
 use super::compression::{Codec, Compression};
-use crate::base::{Error, PageId, Result};
+use crate::base::{opaque, Error, PageId, Result};
 use crate::format::page::PageKind;
 use zstd::zstd_safe::{CDict, DDict};
 
-/// Bytes of the name of a dictionary in an image.
 pub(super) const NAME_BYTES: usize = 9;
 /// The length of the pieces that a dictionary consists of.
 const PIECE_BYTES: usize = 1 << 10;
@@ -133,17 +132,9 @@ fn no_memory() -> Error {
     Error::Limit { what: "memory for a dictionary", actual: 0, limit: 0 }
 }
 
-impl std::fmt::Debug for Dictionary {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Dictionary({:?}, {} bytes of memory)", self.name, self.memory_bytes())
-    }
-}
+opaque!(Dictionary);
 
-impl std::fmt::Debug for Primer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Primer({:?}, {} bytes of memory)", self.name, self.memory_bytes())
-    }
-}
+opaque!(Primer);
 
 /// Returns the content for a dictionary of at most `bytes_max` bytes. It consists of pieces from
 /// all parts of `contents`, which are contents of pages before compression.

@@ -124,7 +124,6 @@ impl<'a> LeafImage<'a> {
         Ok(Some(RecordCopy { flags, version, payload }))
     }
 
-    /// The index of the record of `key`.
     fn search(&self, key: &[u8]) -> Option<usize> {
         let suffix = key.strip_prefix(self.low().get(..self.prefix_bytes)?)?;
         let (mut from, mut to) = (0, self.content.count);
@@ -165,7 +164,6 @@ impl<'a> LeafImage<'a> {
     }
 }
 
-/// The bytes of value `i` of `count` in byte planes.
 fn plane_bytes(planes: &[u8], count: usize, i: usize) -> impl Iterator<Item = &u8> {
     planes.get(i..).unwrap_or_default().iter().step_by(count.max(1))
 }
@@ -198,7 +196,6 @@ impl Keys<'_> {
 }
 
 impl Payloads<'_> {
-    /// Appends payload `i` of `count`.
     fn gather(&self, i: usize, count: usize, out: &mut Vec<u8>) -> Parsed<()> {
         match self {
             Payloads::Varying { lengths, bytes } => {

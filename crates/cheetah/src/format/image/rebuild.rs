@@ -12,7 +12,6 @@ use crate::format::bytes::{ensure, Defect, Reader};
 use crate::format::page::{build_content, build_page, Outline, PageKind, VERSION_BYTES};
 use crate::format::varint;
 
-/// Builds a blob or undo page from its content.
 pub(super) fn content_page(raw: &[u8], kind: PageKind, tree: TreeId, page: &mut [u8]) -> Parsed<()> {
     let mut reader = Reader::new(raw);
     let flags = reader.u8()?;
@@ -27,7 +26,6 @@ pub(super) fn content_page(raw: &[u8], kind: PageKind, tree: TreeId, page: &mut 
     Ok(())
 }
 
-/// Builds a leaf or inner page from its content.
 pub(super) fn tree_page(raw: &[u8], kind: PageKind, tree: TreeId, page: &mut [u8]) -> Parsed<()> {
     let content = TreeContent::parse(raw, page.len())?;
     let TreeContent { level, is_dead, right, low, high, keys, versions, payloads, .. } = &content;

@@ -21,7 +21,6 @@ pub(super) const PAYLOADS_TOGETHER: u8 = 1;
 pub(super) const PAYLOADS_PLANES: u8 = 2;
 pub(super) const PAYLOADS_ROWS: u8 = 3;
 
-/// Appends the content of a blob or undo page.
 pub(super) fn content_page(page: PageView<'_>, out: &mut Vec<u8>) {
     out.push(if page.is_dead() { FLAG_DEAD } else { 0 });
     varint::put(out, page.right().0);

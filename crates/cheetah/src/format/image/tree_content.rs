@@ -11,12 +11,10 @@ use crate::format::varint;
 
 pub(super) type Parsed<T> = Result<T, Defect>;
 
-/// See the module.
 pub(super) struct TreeContent<'a> {
     pub(super) level: u8,
     pub(super) is_dead: bool,
     pub(super) right: PageId,
-    /// The number of records.
     pub(super) count: usize,
     pub(super) low: &'a [u8],
     pub(super) high: Option<&'a [u8]>,
@@ -48,7 +46,6 @@ impl<'a> TreeContent<'a> {
         Ok(Self { level, is_dead, right, count, low, high, keys, flag_bytes, versions, payloads })
     }
 
-    /// Flags of record `i`.
     pub(super) fn flags(&self, i: usize) -> Parsed<RecordFlags> {
         let bits = self.flag_bytes.get(i).copied().unwrap_or(0);
         RecordFlags::from_bits(bits).ok_or(Defect::at("unknown flags of record", i))
@@ -131,7 +128,6 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// The positions of the payloads in the content.
 pub(super) enum Payloads<'a> {
     Varying { lengths: Vec<u32>, bytes: &'a [u8] },
     Together { width: usize, bytes: &'a [u8] },
@@ -176,7 +172,6 @@ pub(super) struct Rows<'a> {
     /// Encoded lengths of all values, column by column.
     pub(super) value_lengths: Vec<u32>,
     pub(super) values: &'a [u8],
-    /// Bytes of each row.
     pub(super) lengths: Vec<usize>,
 }
 

@@ -1,6 +1,7 @@
 //! Memory for encoding and decoding.
 
 use super::compression::Contexts;
+use crate::base::opaque;
 
 /// Buffers and contexts that encoding and decoding reuse. They take about 512 KiB once both were
 /// used, another 512 KiB once dictionaries were used, and up to 2 MiB if a table's level is high.
@@ -21,8 +22,4 @@ impl Workspace {
     }
 }
 
-impl std::fmt::Debug for Workspace {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Workspace({} bytes of content)", self.raw.capacity())
-    }
-}
+opaque!(Workspace);

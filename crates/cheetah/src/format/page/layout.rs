@@ -40,8 +40,8 @@
 //!   I3  garbage = heap bytes between heap start and fences - bytes of the records.
 //!   I4  A record of at most [`max_cell_bytes`] fits after one split.
 
-use crate::base::{TreeId, TxnId, UndoPtr};
-use crate::format::bytes::from_low_bytes;
+use crate::base::{opaque, TreeId, TxnId, UndoPtr};
+use crate::format::bytes::{codes, from_low_bytes};
 use crate::format::varint;
 use cheetah_io::Block;
 use std::cmp::Ordering;
@@ -101,30 +101,9 @@ pub enum PageKind {
     Dictionary,
 }
 
+codes!(PageKind { Leaf = 1, Inner = 2, Blob = 3, Undo = 4, Dictionary = 5 });
+
 impl PageKind {
-    /// The code of the kind on disk.
-    pub fn code(self) -> u8 {
-        match self {
-            PageKind::Leaf => 1,
-            PageKind::Inner => 2,
-            PageKind::Blob => 3,
-            PageKind::Undo => 4,
-            PageKind::Dictionary => 5,
-        }
-    }
-
-    /// Returns the kind with this code.
-    pub fn from_code(code: u8) -> Option<Self> {
-        match code {
-            1 => Some(PageKind::Leaf),
-            2 => Some(PageKind::Inner),
-            3 => Some(PageKind::Blob),
-            4 => Some(PageKind::Undo),
-            5 => Some(PageKind::Dictionary),
-            _ => None,
-        }
-    }
-
     /// Returns whether pages of this kind have slots and fences.
     pub fn is_tree(self) -> bool {
         matches!(self, PageKind::Leaf | PageKind::Inner)
@@ -260,11 +239,7 @@ impl std::ops::DerefMut for PageBuf {
     }
 }
 
-impl std::fmt::Debug for PageBuf {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "PageBuf({} bytes)", self.0.len())
-    }
-}
+opaque!(PageBuf);
 
 /// Returns the maximum length of a key in a tree with pages of this size: 7872 bytes at 32 KiB,
 /// 3904 at 16 KiB, 60 at 512 B.
@@ -303,7 +278,6 @@ pub fn cell_bytes(key_bytes: usize, record: &RecordRef<'_>) -> usize {
     SLOT_BYTES + record_bytes(key_bytes, record.version.is_some(), record.payload.len())
 }
 
-/// Bytes of a record in the heap.
 #[inline]
 pub(in crate::format) fn record_bytes(suffix_len: usize, versioned: bool, payload_len: usize) -> usize {
     let version = if versioned { VERSION_BYTES } else { 0 };

@@ -248,7 +248,8 @@ fn inner_pages_lead_to_the_child_of_each_key() {
     for (i, key) in [b"f".as_slice(), b"ga", b"h", b"ha", b"o"].into_iter().enumerate() {
         inner.insert_child(i, key, PageId(100 + i as u64)).unwrap();
     }
-    inner.set_child(3, PageId::MAX);
+    inner.remove(3);
+    inner.insert_child(3, b"ha", PageId::MAX).unwrap();
     assert_eq!(inner.view().verify(), Ok(()));
     for (key, child) in [("f", 100), ("g", 100), ("ga", 101), ("gz", 101), ("h", 102), ("oo", 104)] {
         let slot = inner.view().find_child(key.as_bytes());

@@ -14,7 +14,6 @@ pub struct PageView<'a> {
     pub(super) bytes: &'a [u8],
 }
 
-/// The parts of a record, as stored.
 pub(super) struct Parts<'a> {
     pub(super) flags: u8,
     pub(super) suffix: &'a [u8],
@@ -260,7 +259,6 @@ impl<'a> PageView<'a> {
     }
 }
 
-/// Parses the record at `at`. Returns `None` if the bytes are not a record.
 #[inline]
 pub(super) fn parts_at(bytes: &[u8], at: usize) -> Option<Parts<'_>> {
     let record = bytes.get(at..)?;

@@ -140,12 +140,6 @@ impl<'a> PageMut<'a> {
         self.insert(i, key, &RecordRef::frozen(&u40_bytes(child.0)))
     }
 
-    /// Replaces the child of slot `i`.
-    pub fn set_child(&mut self, i: usize, child: PageId) {
-        let end = self.view().record_at(i) + self.view().parts(i).bytes;
-        self.bytes[end - CHILD_BYTES..end].copy_from_slice(&u40_bytes(child.0));
-    }
-
     /// Marks the page as merged into another page.
     pub fn set_dead(&mut self) {
         self.bytes[AT_FLAGS] |= FLAG_DEAD;

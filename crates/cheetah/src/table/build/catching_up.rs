@@ -216,7 +216,6 @@ struct Questions<'a, 'w> {
 }
 
 impl Questions<'_, '_> {
-    /// Counts a record.
     fn next(&mut self) -> Result<()> {
         self.count += 1;
         if self.count % RECORDS_PER_QUESTION == 0 {
@@ -229,7 +228,6 @@ impl Questions<'_, '_> {
     }
 }
 
-/// Buffers reused from row to row.
 #[derive(Default)]
 struct Buffers {
     before: Vec<u8>,

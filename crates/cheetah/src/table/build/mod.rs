@@ -100,7 +100,6 @@ impl BuiltEntries {
 /// Computes the entries of a row from its clustered key and its stored row.
 pub type EntriesOf<'a> = dyn FnMut(&[u8], &[u8], &mut BuiltEntries) -> Result<()> + 'a;
 
-/// Indexes being built for a table.
 #[derive(Debug)]
 pub(crate) struct Build {
     table: Arc<Table>,
@@ -162,7 +161,6 @@ impl Build {
         })
     }
 
-    /// Returns the table.
     pub(crate) fn table(&self) -> &Arc<Table> {
         &self.table
     }
@@ -187,7 +185,6 @@ impl Build {
         self.is_finished.then(|| BuiltIndexes(Arc::clone(&self.built)))
     }
 
-    /// Returns the row that was refused because of a unique key.
     pub(crate) fn refused(&self) -> Option<&Refused> {
         self.refused.as_ref()
     }
@@ -216,7 +213,6 @@ impl Build {
         Ok(())
     }
 
-    /// Computes the entries of a row into `self.entries`.
     fn compute(
         &mut self,
         core: &Core,
@@ -240,7 +236,6 @@ impl Build {
         entries_of(key, row, entries)
     }
 
-    /// Builds the trees from the entries of all rows.
     pub(crate) fn build_trees(&mut self, core: &Core, watch: &Watch<'_>) -> Result<()> {
         let sorters = self.sorters.take().expect("trees are built once").finish()?;
         let spilled: u64 = sorters.iter().map(Sorter::spilled_bytes).sum();
@@ -252,7 +247,6 @@ impl Build {
         build_indexes(core, &built, sorters, &mut self.refused, &watch)
     }
 
-    /// Makes the current state of the trees durable.
     pub(crate) fn make_durable(&mut self, core: &Core) -> Result<()> {
         if sound!(!self.is_durable, "build: return before the checkpoint") {
             core.checkpoint()?;

@@ -32,7 +32,7 @@ use super::handle::{class_of, open_trees, stored_key_bytes_max, Table};
 use super::shadow_name;
 use super::spec::IndexSpec;
 use super::tables::{dropped_trees, fences, Dropped, Followed, Tables};
-use crate::base::{sound, Error, PageId, Result, TableId, TreeId, TxnId};
+use crate::base::{opaque, sound, Error, PageId, Result, TableId, TreeId, TxnId};
 use crate::format::catalog::{piece_key, Encryption, IndexDef, TableDef, TableEncryption};
 use crate::format::row_format_versions::marked_format;
 use crate::format::state::{QuarantinedTable, State, TableState};
@@ -46,7 +46,6 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Release};
 use std::sync::{Arc, OnceLock, Weak};
 
-/// The catalog.
 #[derive(Debug)]
 pub(crate) struct Catalog {
     leaves: Leaves,
@@ -66,14 +65,9 @@ pub(crate) type ShowName = Box<dyn Fn(&str) -> String + Send + Sync>;
 #[derive(Default)]
 struct ShowNames(OnceLock<ShowName>);
 
-impl std::fmt::Debug for ShowNames {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("ShowNames").field(&self.0.get().is_some()).finish()
-    }
-}
+opaque!(ShowNames);
 
 impl Catalog {
-    /// Creates the catalog of a new database.
     pub(crate) fn create(leaves: &Leaves, mtr: &MiniTransaction<'_>) -> Result<Self> {
         let tree = create_tree(leaves, mtr)?;
         let tables = Tables { next_table: TableId(1), next_tree: TreeId::FIRST_USER, ..Tables::default() };
@@ -163,7 +157,6 @@ impl Catalog {
         look(&self.tables.read())
     }
 
-    /// Like [`Tables::children_of`].
     pub(crate) fn children_of(&self, parent: &str) -> Vec<Arc<Table>> {
         self.look(|tables| tables.children_of(parent))
     }
@@ -205,7 +198,6 @@ impl Catalog {
         self.ddl.lock()
     }
 
-    /// Returns the table with this name.
     pub(crate) fn by_name(&self, name: &str) -> Result<Arc<Table>> {
         let tables = self.tables.read();
         tables.by_name.get(name).cloned().ok_or_else(|| Error::NoSuchTable(name.to_owned()))
@@ -262,12 +254,10 @@ impl Catalog {
         from.take_while(|(name, _)| name.starts_with(prefix)).map(|(_, table)| Arc::clone(table)).collect()
     }
 
-    /// Returns all names, sorted.
     pub(crate) fn names(&self) -> Vec<String> {
         self.tables.read().by_name.keys().cloned().collect()
     }
 
-    /// Returns the IDs of all tables.
     pub(crate) fn ids(&self) -> Vec<TableId> {
         self.tables.read().by_id.keys().copied().collect()
     }
@@ -541,7 +531,6 @@ impl Catalog {
             .collect()
     }
 
-    /// Returns the transactions that have shadow tables.
     pub(crate) fn shadow_txns(&self) -> Vec<TxnId> {
         self.tables.read().shadow.keys().copied().collect()
     }

@@ -27,7 +27,6 @@ use std::collections::VecDeque;
 /// Number of changes that are kept without merging.
 const CHANGES_MIN: usize = 64;
 
-/// See the module documentation.
 #[derive(Debug)]
 pub(crate) struct Counts(Mutex<Changes>);
 

@@ -34,13 +34,11 @@ use crate::tree::Path;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Maximum length of the name of a table or index.
 const NAME_BYTES_MAX: usize = 2048;
 
 /// Catalog pages that a change may allocate.
 pub(in crate::table) const PAGES_OF_CHANGE: usize = 8;
 
-/// A change of the catalog.
 #[derive(Debug)]
 pub(crate) enum Ddl {
     /// Creates a table; the definition has its IDs.
@@ -72,7 +70,6 @@ impl Ddl {
     }
 }
 
-/// Creates a table.
 pub(crate) fn create_table(core: &Core, spec: &TableSpec, constraints: &Constraints) -> Result<Arc<Table>> {
     let (description, list) = (constraints.description.clone(), constraints.foreign_keys.clone());
     let copy_of = constraints.copy_of.clone().unwrap_or_default();
@@ -130,13 +127,11 @@ pub(crate) fn drop_table(core: &Core, name: &str, referenced: Referenced) -> Res
     Ok(())
 }
 
-/// Returns the trees of a temporary table; none for any other table.
 fn trees_of_temporary(table: &Table) -> HashSet<TreeId> {
     let indexes = table.indexes().iter().filter(|_| table.id().is_temporary());
     indexes.map(|index| index.tree).collect()
 }
 
-/// Renames a table.
 pub(crate) fn rename_table(core: &Core, from: &str, to: &str) -> Result<()> {
     check_name(to)?;
     let _ddl = core.catalog.lock_ddl();
@@ -191,7 +186,6 @@ pub(crate) fn truncate_table(core: &Core, name: &str, referenced: Referenced) ->
     core.catalog.by_name(name).inspect(|table| table.set_changed_at(changed_at))
 }
 
-/// Sets the next auto-increment value of a table.
 pub(crate) fn set_auto_increment(core: &Core, table: &Arc<Table>, next: u64) -> Result<()> {
     // The DDL lock keeps the table from being replaced, because redo would not find it.
     let _ddl = core.catalog.lock_ddl();

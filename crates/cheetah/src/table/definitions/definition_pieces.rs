@@ -11,7 +11,6 @@ use crate::tree::{Changed, Path, Removed, SeekMode, Tree, TreeDef};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Length of the catalog's keys.
 const KEY_BYTES: usize = 6;
 
 /// Creates the catalog tree of a new database.

@@ -258,7 +258,6 @@ pub(in crate::table) fn serves(catalog: &Catalog, table: &Arc<Table>, index_no: 
         || of_parent(catalog, table).iter().any(|it| of(&it.parent))
 }
 
-/// Returns all foreign keys, sorted by child and name.
 pub(crate) fn all(catalog: &Catalog) -> Vec<ForeignKey> {
     let tables = catalog.names().into_iter().filter(|name| !is_intermediate(name));
     tables

@@ -24,15 +24,12 @@ use crate::table::shared::parts::Core;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// The prefix of the names of posting tables.
 const PREFIX: &str = "#fulltext/";
 
-/// Returns whether a table with this name holds postings.
 pub(crate) fn is_posting_name(name: &str) -> bool {
     name.starts_with(PREFIX)
 }
 
-/// Returns the name of the posting table with this ID.
 pub(super) fn posting_name(table: TableId) -> String {
     format!("{PREFIX}{}", table.0)
 }
@@ -75,7 +72,6 @@ pub(crate) fn create_unnamed(core: &Core, of: &Table, max_word_bytes: u32) -> Re
     create_postings(core, of.def(), max_word_bytes)
 }
 
-/// Returns the specifications of a table's full-text indexes.
 pub(super) fn specs_of(core: &Core, table: &Table) -> Result<Vec<FulltextSpec>> {
     let row_bytes = table.clustered_def().max_key_bytes;
     let spec = |index: &FulltextDef| {

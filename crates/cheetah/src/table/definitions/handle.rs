@@ -232,7 +232,6 @@ impl Table {
         self.def.indexes.get(index_no).is_none_or(|index| index.unique)
     }
 
-    /// Returns whether it has a disabled index.
     pub(crate) fn has_disabled(&self) -> bool {
         self.def.indexes.iter().any(|index| index.disabled)
     }
@@ -242,7 +241,6 @@ impl Table {
         &self.def
     }
 
-    /// Its current definition.
     pub(crate) fn definition(&self) -> TableDef {
         let foreign_keys = self.foreign_keys().as_ref().clone();
         TableDef { name: self.name(), foreign_keys, copy_of: self.copy_of(), ..self.def.clone() }
@@ -384,7 +382,6 @@ impl Table {
         self.lasting.successor.get().is_some()
     }
 
-    /// Returns whether `table` has replaced it.
     pub(crate) fn has_given_way_to(&self, table: &Table) -> bool {
         self.lasting.successor.get().is_some_and(|next| Arc::ptr_eq(&next.lasting, &table.lasting))
     }
@@ -630,7 +627,6 @@ pub(crate) fn stored_key_bytes_max(def: &TableDef, index_no: usize) -> usize {
     }
 }
 
-/// Opens the trees of a definition.
 pub(crate) fn open_trees(leaves: &Leaves, def: &TableDef) -> Result<Vec<Arc<Tree>>> {
     let open = |(index_no, index): (usize, &IndexDef)| {
         let key_bytes_max = stored_key_bytes_max(def, index_no);

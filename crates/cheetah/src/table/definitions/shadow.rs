@@ -78,7 +78,6 @@ pub(in crate::table) fn check_not_awaited(core: &Core, table: &Table) -> Result<
     }
 }
 
-/// Returns the number of pages that a commit needs for the shadow tables of its transaction.
 pub(in crate::table) fn pages_needed(core: &Core, txn: TxnId) -> usize {
     core.catalog.shadow_of(txn).len() * PAGES_OF_CHANGE
 }

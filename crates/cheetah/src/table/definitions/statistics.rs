@@ -121,7 +121,6 @@ impl Table {
         self.statistics.keys.get().map(Vec::as_slice).ok_or_else(unknown)
     }
 
-    /// Its statistics options.
     pub(crate) fn statistics_options(&self) -> StatisticsOptions {
         *self.lasting.statistics.options.lock()
     }

@@ -20,7 +20,6 @@ pub(super) struct Sample {
     large: Sort,
 }
 
-/// Sampled pages of one kind.
 #[derive(Default, Debug)]
 pub(super) struct Sort {
     pages: Vec<Weighed>,
@@ -28,7 +27,6 @@ pub(super) struct Sort {
     run_bytes: usize,
 }
 
-/// A sampled page.
 #[derive(Debug)]
 struct Weighed {
     /// The content before compression.
@@ -50,7 +48,6 @@ pub(super) struct Beside {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
     pub(super) part: f64,
-    /// The variance of `part`.
     pub(super) variance: f64,
 }
 
@@ -121,7 +118,6 @@ impl Sort {
 }
 
 impl Beside {
-    /// No dictionary.
     pub(super) const NONE: Beside = Beside { leaves: Share::ALL, large: Share::ALL, own_bytes: 0.0 };
 }
 

@@ -38,7 +38,6 @@ use run::{IndexSample, Total};
 use scales::Scales;
 use std::sync::Arc;
 
-/// Runs wanted per index.
 const RUNS: u32 = 40;
 /// Maximum number of measured pieces of a large value: the pieces of a long value are similar.
 const PIECES_MAX: usize = 4;

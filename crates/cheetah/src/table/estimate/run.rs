@@ -25,7 +25,6 @@ const BYTES_MAX_AT_START: u64 = 256 << 10;
 /// The bytes of an image without its content: its header, and on average half of its padding.
 const IMAGE_OVERHEAD_BYTES: f64 = (HEADER_BYTES + ALIGN_BYTES / 2) as f64;
 
-/// The runs of an index.
 #[derive(Debug)]
 pub(super) struct IndexSample {
     page: PageBuf,
@@ -45,7 +44,6 @@ pub(super) struct IndexSample {
     counted: Option<u64>,
 }
 
-/// The current run.
 #[derive(Debug)]
 struct Run {
     packing: Packing,
@@ -169,7 +167,6 @@ impl IndexSample {
         })
     }
 
-    /// Ends the current run, if there is one.
     pub(super) fn finish(&mut self, scales: &mut Scales) {
         if self.run.as_ref().is_some_and(|run| run.leaf_rows == 0 || run.at_end) {
             self.weigh_rest(scales);
@@ -226,7 +223,6 @@ impl IndexSample {
         self.counted
     }
 
-    /// Returns the number of rows in all runs.
     pub(super) fn sampled_rows(&self) -> u64 {
         self.ended.iter().map(|run| run.rows as u64).sum()
     }

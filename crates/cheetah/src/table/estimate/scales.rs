@@ -2,7 +2,7 @@
 //! decode these.
 
 use super::dictionary_saving::Sort;
-use crate::base::{Epoch, PageId, TreeId, TxnId};
+use crate::base::{opaque, Epoch, PageId, TreeId, TxnId};
 use crate::format::image::{seal, Compression, Encoding, Primer, Workspace, ALIGN_BYTES};
 use crate::format::page::{build_content, PageBuf, PageKind};
 use crate::format::row::RowFormatVersion;
@@ -51,7 +51,6 @@ impl Scales {
         self.page_bytes
     }
 
-    /// Returns the compression with index `no`.
     pub(super) fn density(&self, no: usize) -> Compression {
         self.densities[no]
     }
@@ -66,7 +65,6 @@ impl Scales {
         self.workspace.image_bytes(content, self.densities[no], dictionary)
     }
 
-    /// Returns the number of compressions.
     pub(super) fn count(&self) -> usize {
         self.densities.len()
     }
@@ -105,7 +103,6 @@ impl Scales {
         self.content = page;
     }
 
-    /// Returns the bytes of the image of a page with one compression.
     pub(super) fn image_bytes(&mut self, page: &[u8], row_format: &RowFormatVersion, no: usize) -> usize {
         let how = Encoding {
             row_format,
@@ -137,8 +134,4 @@ impl Scales {
     }
 }
 
-impl std::fmt::Debug for Scales {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Scales({} pages)", self.pages)
-    }
-}
+opaque!(Scales);

@@ -249,7 +249,6 @@ fn remove_unseen_of(
 #[derive(Clone, Copy)]
 struct Spot<'a> {
     table: TableId,
-    /// The clustered key.
     row_key: &'a [u8],
     /// The number of the index, and the entry's key without the clustered key.
     entry: Option<(u32, &'a [u8])>,
@@ -314,7 +313,6 @@ impl Sight {
         });
     }
 
-    /// Returns the stamp of the oldest snapshot.
     fn oldest(&self) -> u64 {
         self.live.first().copied().unwrap_or(u64::MAX)
     }

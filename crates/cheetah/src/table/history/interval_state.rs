@@ -3,7 +3,6 @@
 
 use crate::base::{TxnId, UndoPtr};
 
-/// The progress of interval garbage collection.
 #[derive(Default, Debug)]
 pub(super) struct IntervalGc {
     /// The position of the first pass.
@@ -16,7 +15,6 @@ pub(super) struct IntervalGc {
     pub(super) sight: Sight,
 }
 
-/// A position in the undo log.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct UndoPosition {
     /// The next finish record is at this address or after it.

@@ -19,7 +19,6 @@ pub(crate) struct Prepared {
     left: Condvar,
 }
 
-/// A transaction that waits for a decision.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) xid: Xid,
@@ -45,7 +44,6 @@ impl Prepared {
         self.list.lock().push(Waiting { xid, slot, listed, tables, changed, is_told: true });
     }
 
-    /// Returns the XIDs of the transactions.
     pub(crate) fn xids(&self) -> Vec<Xid> {
         self.list.lock().iter().map(|waiting| waiting.xid).collect()
     }

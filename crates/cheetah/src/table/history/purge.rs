@@ -63,7 +63,6 @@ enum Purged {
     Busy,
 }
 
-/// A transaction that has ended.
 struct Ended {
     txn: TxnId,
     end: UndoFinish,
@@ -176,7 +175,6 @@ fn purge_transaction(core: &Core, ended: &Ended, budget: &mut Budget, buffers: &
     Ok(true)
 }
 
-/// Purges one record.
 fn purge_row(
     core: &Core,
     ended: &Ended,

@@ -308,7 +308,6 @@ fn log_undo(core: &Core, mtr: &MiniTransaction<'_>, slot: &Slot, buffers: &Buffe
     Ok(())
 }
 
-/// Moves the transaction to the previous record.
 fn step_back(state: &mut TxnState, head: &UndoHead) {
     debug_assert_eq!(state.undo_no, head.undo_no, "C5: the newest record is taken back first");
     state.head = head.prev;

@@ -23,7 +23,6 @@ use crate::table::shared::parts::Core;
 use crate::txn::{Listed, Slot};
 use std::sync::Arc;
 
-/// Undo records rolled back per step.
 const RECORDS_PER_STEP: usize = 256;
 /// Maximum number of undo records for which a thread waits for the rollback of a killed statement
 /// or of a disconnected client: about a hundredth of a second.

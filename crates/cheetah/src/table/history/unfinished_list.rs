@@ -47,7 +47,6 @@ impl Rest {
 }
 
 impl Unfinished {
-    /// Returns the number of unfinished rollbacks.
     pub(crate) fn rollbacks_count(&self) -> usize {
         self.list.lock().len()
     }

@@ -69,7 +69,6 @@ pub(crate) enum Found {
     Absent,
 }
 
-/// Whether a snapshot sees an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum EntryFound {
     /// Yes, exactly as it was copied; its row has not been looked up.
@@ -83,9 +82,7 @@ pub(crate) enum EntryFound {
 /// An entry and its row, as a snapshot sees them.
 #[derive(Default, Debug)]
 pub(crate) struct EntryVersion {
-    /// The stored row.
     pub(crate) row: Vec<u8>,
-    /// The stored payload.
     pub(crate) payload: Vec<u8>,
 }
 

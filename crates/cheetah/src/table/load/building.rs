@@ -67,12 +67,10 @@ impl Building {
         Ok(Self { table, clustered, entries, lent, rows: 0, values: Vec::new(), row: Vec::new() })
     }
 
-    /// Returns the new table.
     pub(super) fn table(&self) -> Arc<Table> {
         Arc::clone(&self.table)
     }
 
-    /// Returns the number of rows added.
     pub(super) fn rows(&self) -> u64 {
         self.rows
     }
@@ -84,7 +82,6 @@ impl Building {
         core.counters.load_spilled_bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// Adds a row.
     pub(super) fn add(&mut self, core: &Core, new: &NewRow<'_>, refused: &mut Option<Refused>) -> Result<()> {
         self.build_row(core, new.row)?;
         let (key, row) = (new.key, self.row.as_slice());

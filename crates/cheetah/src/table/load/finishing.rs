@@ -47,7 +47,6 @@ impl Building {
     }
 }
 
-/// The clustered tree.
 struct ClusteredTree<'a> {
     core: &'a Core,
     table: &'a Table,
@@ -106,12 +105,10 @@ impl IndexBuilds {
         Ok(Self { table: Arc::clone(table), sorters, entries: 0 })
     }
 
-    /// Returns the number of indexes.
     pub(crate) fn len(&self) -> usize {
         self.sorters.len()
     }
 
-    /// Adds the entry of the row of `row_key`.
     pub(crate) fn add(&mut self, index_no: usize, key: &[u8], row_key: &[u8], payload: &[u8]) -> Result<()> {
         let sorter = self.sorters.iter_mut().find(|(no, _)| *no == index_no);
         let (_, sorter) = sorter.ok_or_else(damaged)?;
@@ -121,7 +118,6 @@ impl IndexBuilds {
         sorter.push(&[key, row_key], &[&[0], head, payload])
     }
 
-    /// Builds the trees.
     pub(crate) fn finish(self, core: &Core, watch: &Watch<'_>) -> Result<()> {
         let bytes = self.sorters.iter().map(|(_, sorter)| sorter.spilled_bytes()).sum();
         core.counters.load_spilled_bytes.fetch_add(bytes, Relaxed);

@@ -78,7 +78,6 @@ pub(in crate::table) fn build_indexes(
     }
 }
 
-/// State shared by the threads.
 struct Shared<'a> {
     core: &'a Core,
     built: &'a Built<'a>,

@@ -89,7 +89,6 @@ impl<'a> Records<'a> {
         self.merge.advance()
     }
 
-    /// Returns the key and the value.
     fn record(&self) -> (&[u8], &[u8]) {
         self.merge.record()
     }
@@ -106,7 +105,6 @@ pub(crate) struct Refused {
     pub(crate) row: Vec<u8>,
 }
 
-/// A load of one table.
 #[derive(Debug)]
 pub(crate) struct Load {
     table: Arc<Table>,
@@ -149,7 +147,6 @@ impl Load {
         &self.table
     }
 
-    /// Returns the row that was refused because of a unique key.
     pub(crate) fn refused(&self) -> Option<&Refused> {
         self.refused.as_ref()
     }

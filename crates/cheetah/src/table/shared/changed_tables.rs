@@ -6,7 +6,6 @@
 use crate::table::definitions::handle::Table;
 use std::sync::Arc;
 
-/// See the module documentation.
 #[derive(Default, Debug)]
 pub(crate) struct ChangedTables {
     /// In the caller's unit; 0: changes are not noted.

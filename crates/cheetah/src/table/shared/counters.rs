@@ -28,7 +28,6 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// Adds one.
     pub(crate) fn add(counter: &AtomicU64) {
         counter.fetch_add(1, Relaxed);
     }

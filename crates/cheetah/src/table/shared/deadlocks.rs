@@ -9,7 +9,6 @@
 use super::moment::Moment;
 use parking_lot::Mutex;
 
-/// See the module documentation.
 #[derive(Default)]
 pub(crate) struct Deadlocks {
     latest: Mutex<Option<Report>>,
@@ -23,7 +22,6 @@ pub(super) struct Report {
 }
 
 impl Deadlocks {
-    /// Returns the latest report and its time.
     pub(crate) fn latest(&self) -> Option<(Moment, String)> {
         self.latest.lock().as_ref().map(|report| (report.moment.clone(), report.text.clone()))
     }

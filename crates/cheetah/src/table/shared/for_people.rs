@@ -47,7 +47,6 @@ impl ForPeople {
 }
 
 impl Core {
-    /// Returns the current time.
     pub(crate) fn moment(&self) -> Moment {
         let time = self.for_people.time.get().map(|tell| tell()).unwrap_or_default();
         Moment { at_ns: self.clock.now_ns(), time }

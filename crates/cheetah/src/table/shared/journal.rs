@@ -12,7 +12,6 @@ use crate::pool::MiniTransaction;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-/// See the module documentation.
 pub(crate) struct Journal {
     /// Absent during redo (I2).
     log: Arc<OnceLock<Log>>,
@@ -28,7 +27,6 @@ impl Journal {
         Self { log, health, flush_mode: AtomicU8::new(1) }
     }
 
-    /// Starts logging changes.
     pub(crate) fn start(&self, log: Log) {
         let _ = self.log.set(log);
     }

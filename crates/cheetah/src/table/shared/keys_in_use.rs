@@ -64,7 +64,6 @@ fn name_and_serve(keys: &Keys, map: &MapStore, mut new: Vec<Arc<Key>>) -> Result
 }
 
 impl Core {
-    /// Like [`use_keys`].
     pub(crate) fn use_keys(&self, ids: &[u32]) -> Result<()> {
         use_keys(self.pool.keys(), self.checkpointer.map(), ids)
     }

@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, HashSet};
 /// Maximum number of left-out row keys per table. When it is reached, all rows are left out.
 const DOUBTFUL_MAX: usize = 1 << 20;
 
-/// See the module documentation.
 #[derive(Default, Debug)]
 pub(crate) struct Losses(Mutex<Inner>);
 
@@ -62,7 +61,6 @@ impl Losses {
         keys.is_some_and(|keys| keys.len() >= DOUBTFUL_MAX || keys.contains(key))
     }
 
-    /// Returns the changes that a table lacks.
     pub(crate) fn of_table(&self, table: TableId) -> Option<LostChanges> {
         self.0.lock().changes.get(&table).cloned()
     }

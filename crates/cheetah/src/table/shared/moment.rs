@@ -1,6 +1,5 @@
 //! The time of an event in a report.
 
-/// See the module documentation.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Moment {
     /// By the engine's clock.

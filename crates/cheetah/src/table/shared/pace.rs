@@ -26,7 +26,6 @@ impl Pace {
         self.has_threads.load(Relaxed)
     }
 
-    /// Sets whether background threads run.
     pub(crate) fn set_has_threads(&self, has_threads: bool) {
         self.has_threads.store(has_threads, Relaxed);
     }
@@ -36,7 +35,6 @@ impl Pace {
         self.io_capacity.load(Relaxed)
     }
 
-    /// Sets the I/O operations per second.
     pub(crate) fn set_io_capacity(&self, operations_per_second: u32) {
         self.io_capacity.store(operations_per_second, Relaxed);
     }
@@ -46,7 +44,6 @@ impl Pace {
         self.unlogged.fetch_add(1, Relaxed);
     }
 
-    /// Returns the number of unlogged changes.
     pub(crate) fn unlogged(&self) -> u64 {
         self.unlogged.load(Relaxed)
     }

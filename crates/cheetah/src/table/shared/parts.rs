@@ -11,7 +11,7 @@ use super::unique_keys::UniqueKeys;
 use super::{Dropping, Journal, Losses, Pace, Sorting, Startup, StatisticsWork, Transactions};
 use crate::base::stages::Stage;
 use crate::base::stalls::Stall;
-use crate::base::{reach, sound, Config, Error, ErrorKind, Health, Result, TableId, UndoPtr};
+use crate::base::{opaque, reach, sound, Config, Error, ErrorKind, Health, Result, TableId, UndoPtr};
 use crate::checkpoint::{Checkpointer, StateAtSwitch};
 use crate::format::state::State;
 use crate::leaves::Leaves;
@@ -65,11 +65,7 @@ pub(crate) struct Core {
     pub(crate) losses: Option<Losses>,
 }
 
-impl std::fmt::Debug for Core {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Core").field("active", &self.transactions.active).finish_non_exhaustive()
-    }
-}
+opaque!(Core);
 
 impl Core {
     /// Lists a transaction that startup found open, with a new owner.

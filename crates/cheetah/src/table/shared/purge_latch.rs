@@ -18,10 +18,8 @@ use crate::base::hash::{hash_key, shard_index};
 use crate::base::{sound, TableId};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// A power of two.
 const SHARDS: usize = 256;
 
-/// The purge latches of all rows.
 #[derive(Debug)]
 pub(crate) struct PurgeLatches(Vec<RwLock<()>>);
 

@@ -19,7 +19,6 @@ struct Refusal {
 }
 
 impl Refusals {
-    /// Notes a refusal at this moment, with its text.
     pub(crate) fn note(&self, moment: Moment, text: &str) {
         let mut latest = self.0.lock();
         let latest = latest.get_or_insert_with(Refusal::default);
@@ -28,7 +27,6 @@ impl Refusals {
         latest.text.push_str(beginning(text, REFUSAL_BYTES_MAX));
     }
 
-    /// Returns the latest refusal, and its time.
     pub(crate) fn latest(&self) -> Option<(Moment, String)> {
         self.0.lock().as_ref().map(|refusal| (refusal.moment.clone(), refusal.text.clone()))
     }

@@ -14,7 +14,6 @@ impl Sorting {
         Self { memory, temp_files }
     }
 
-    /// Returns the memory for sorting.
     pub(crate) fn memory(&self) -> &Arc<SortMemory> {
         &self.memory
     }

@@ -20,22 +20,18 @@ impl Startup {
         self.first_stamp.store(versions.next_stamp(), Relaxed);
     }
 
-    /// Notes that startup is over.
     pub(crate) fn end(&self) {
         self.is_over.store(true, Relaxed);
     }
 
-    /// Returns whether startup is over.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(Relaxed)
     }
 
-    /// Returns whether a transaction began before the startup.
     pub(crate) fn began_before(&self, txn: TxnId) -> bool {
         txn.0 < self.first_txn.load(Relaxed)
     }
 
-    /// Returns whether a transaction that ended with this stamp ended before startup.
     pub(crate) fn ended_before(&self, stamp: u64) -> bool {
         stamp < self.first_stamp.load(Relaxed)
     }

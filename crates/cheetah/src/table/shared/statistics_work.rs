@@ -15,7 +15,6 @@ const PLACES: u32 = 20;
 /// Interval between checks of all tables, unless one is requested.
 const LOOK_EVERY_NS: u64 = 1_000_000_000;
 
-/// The work to do, and the settings.
 #[derive(Debug)]
 pub(crate) struct StatisticsWork {
     by_themselves: AtomicBool,
@@ -30,7 +29,6 @@ pub(crate) struct StatisticsWork {
 
 #[derive(Default, Debug)]
 struct Turn {
-    /// The table checked last.
     last: TableId,
     looked_ns: u64,
 }
@@ -76,7 +74,6 @@ impl StatisticsWork {
         self.described.lock().insert(table);
     }
 
-    /// Requests a check of all tables.
     pub(crate) fn ask(&self) {
         self.is_asked.store(true, Relaxed);
     }
@@ -86,7 +83,6 @@ impl StatisticsWork {
         self.gone.lock().push(table);
     }
 
-    /// Returns a dropped table, if there is one.
     pub(crate) fn next_gone(&self) -> Option<TableId> {
         self.gone.lock().pop()
     }
@@ -123,7 +119,6 @@ impl StatisticsWork {
         None
     }
 
-    /// Returns the table after `last` in the round.
     fn after(&self, last: TableId) -> Option<TableId> {
         let described = self.described.lock();
         described.range((Excluded(last), Unbounded)).next().or_else(|| described.first()).copied()

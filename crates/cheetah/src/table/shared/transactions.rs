@@ -8,7 +8,6 @@ pub(crate) struct Transactions {
     pub(crate) active: Active,
     pub(crate) versions: Versions,
     pub(crate) undo: UndoLog,
-    /// The holders of transactions.
     pub(crate) roster: Roster,
     next_owner: AtomicU64,
 }
@@ -18,7 +17,6 @@ impl Transactions {
         Self { active, versions, undo, roster: Roster::default(), next_owner: AtomicU64::new(1) }
     }
 
-    /// Returns a new owner of locks.
     pub(crate) fn new_owner(&self) -> Owner {
         Owner(self.next_owner.fetch_add(1, Relaxed))
     }

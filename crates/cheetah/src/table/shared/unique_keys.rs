@@ -15,10 +15,8 @@ use crate::base::hash::{hash_key, shard_index};
 use crate::base::{sound, TreeId};
 use parking_lot::{Mutex, MutexGuard};
 
-/// A power of two.
 const SHARDS: usize = 1024;
 
-/// The latches of all keys of unique indexes.
 #[derive(Debug)]
 pub(crate) struct UniqueKeys(Vec<Mutex<()>>);
 

@@ -28,7 +28,6 @@ use crate::base::{Result, TableId};
 use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The outcome of a request.
 #[derive(Debug)]
 pub(super) enum Tried {
     /// `is_long`: the owner's list of records is worth compressing.
@@ -56,7 +55,6 @@ pub(super) enum Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    /// Returns the queues, and the turn.
     fn queues(self) -> Option<(&'a Waits, u64)> {
         match self {
             Turn::Now => None,
@@ -95,7 +93,6 @@ pub(super) fn for_each_holder(
     }
 }
 
-/// A record as the owner of a request sees it.
 struct Seen {
     /// The owner's mode on the record alone, and its mode if ranges count, too.
     own_record: Option<LockMode>,

@@ -7,7 +7,6 @@ use std::ops::Bound;
 /// Keys up to this length need no heap memory.
 const INLINE_BYTES: usize = 22;
 
-/// The bytes of a key.
 #[derive(Clone)]
 pub(super) enum KeyBytes {
     Inline { len: u8, bytes: [u8; INLINE_BYTES] },
@@ -68,7 +67,6 @@ impl fmt::Debug for KeyBytes {
     }
 }
 
-/// Writes bytes in hexadecimal.
 pub(super) fn write_hex(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
     bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
 }
@@ -105,7 +103,6 @@ impl Cut {
         }
     }
 
-    /// Returns it as the low bound of a range.
     pub(super) fn to_low(&self) -> Bound<Vec<u8>> {
         match self {
             Cut::At { key, after: false } if key.as_slice().is_empty() => Bound::Unbounded,
@@ -115,7 +112,6 @@ impl Cut {
         }
     }
 
-    /// Returns it as the high bound of a range.
     pub(super) fn to_high(&self) -> Bound<Vec<u8>> {
         match self {
             Cut::At { key, after: true } => Bound::Included(key.as_slice().to_vec()),
@@ -132,7 +128,6 @@ impl Cut {
     }
 }
 
-/// The keys between two cuts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct KeySpan {
     pub(super) low: Cut,

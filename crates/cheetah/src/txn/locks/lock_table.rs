@@ -36,7 +36,6 @@ impl Default for LockLimits {
     }
 }
 
-/// A shard of [`Trees`].
 #[derive(Default, Debug)]
 #[repr(align(64))]
 pub(super) struct TreeShard {

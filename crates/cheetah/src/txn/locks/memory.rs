@@ -14,7 +14,6 @@ use std::sync::Arc;
 /// The bytes that a shard may allocate or free before it updates the reservation.
 const STEP_BYTES: usize = 256;
 
-/// See the module documentation.
 #[derive(Debug)]
 pub(super) struct LockMemory {
     budget: Arc<MemoryBudget>,

@@ -45,7 +45,6 @@ impl From<LockMode> for TableMode {
 impl TableMode {
     pub(super) const ALL: [TableMode; 5] = [IntentShared, IntentExclusive, Shared, Exclusive, AutoInc];
 
-    /// Returns its bit in a set of modes.
     pub(super) fn bit(self) -> u8 {
         1 << self as u8
     }

@@ -112,7 +112,6 @@ pub(super) enum RowWant {
     Insert,
 }
 
-/// A request for a row.
 #[derive(Clone, Debug)]
 pub(super) struct RowRequest {
     pub(super) tree: TreeId,
@@ -126,7 +125,6 @@ impl RowRequest {
         QueueKey::Row(self.tree, self.hash)
     }
 
-    /// Returns the requested mode of the record itself.
     pub(super) fn record_mode(&self) -> Option<LockMode> {
         match self.want {
             RowWant::Record(mode) | RowWant::NextKey(mode, _) => Some(mode),
@@ -135,7 +133,6 @@ impl RowRequest {
     }
 }
 
-/// A request.
 #[derive(Clone, Debug)]
 pub(super) enum Want {
     Table(TableId, TableMode),

@@ -10,7 +10,6 @@ use crate::base::{TableId, TreeId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// A queued request.
 #[derive(Debug)]
 pub(super) struct Waiter {
     /// Its position in the order of all requests.
@@ -67,7 +66,6 @@ impl Waits {
         self.next_turn
     }
 
-    /// Queues a request.
     pub(super) fn push(
         &mut self,
         owner: Owner,
@@ -83,22 +81,18 @@ impl Waits {
         slot
     }
 
-    /// Returns the queue of a place, in the order of turns.
     pub(super) fn queue(&self, place: QueueKey) -> impl Iterator<Item = &Waiter> {
         self.queues.get(&place).into_iter().flatten()
     }
 
-    /// Returns the waiters of a tree.
     pub(super) fn of_tree(&self, tree: TreeId) -> impl Iterator<Item = &Waiter> {
         self.queues.range(QueueKey::Row(tree, 0)..=QueueKey::Row(tree, u64::MAX)).flat_map(|(_, queue)| queue)
     }
 
-    /// Returns all waiters.
     pub(super) fn all(&self) -> impl Iterator<Item = &Waiter> {
         self.queues.values().flatten()
     }
 
-    /// Returns the places of a tree that have waiters.
     pub(super) fn places(&self, tree: TreeId) -> Vec<QueueKey> {
         let range = QueueKey::Row(tree, 0)..=QueueKey::Row(tree, u64::MAX);
         self.queues.range(range).map(|(place, _)| *place).collect()
@@ -112,7 +106,6 @@ impl Waits {
         behind.into_iter().find(|waiter| !is_closed || !waiter.closes_queue())
     }
 
-    /// Returns the number of waiters.
     pub(super) fn len(&self) -> usize {
         self.waiting.len()
     }
@@ -121,7 +114,6 @@ impl Waits {
         self.waiting.contains_key(&owner)
     }
 
-    /// Returns the request of `owner`.
     pub(super) fn waiter(&self, owner: Owner) -> Option<&Waiter> {
         let (place, turn) = self.waiting.get(&owner)?;
         let queue = self.queues.get(place)?;
@@ -135,7 +127,6 @@ impl Waits {
         queue.filter(|waiter| waiter.owner == owner).for_each(|waiter| waiter.upgrades = true);
     }
 
-    /// Removes the request of `owner` from its queue.
     pub(super) fn remove(&mut self, owner: Owner) -> Option<Waiter> {
         let (place, turn) = self.waiting.remove(&owner)?;
         let queue = self.queues.get_mut(&place)?;

@@ -110,17 +110,14 @@ pub(super) struct Chunk<N = AtomicU64> {
     words: Words<N>,
     /// The number of transactions that have not ended.
     active_count: N,
-    /// The largest stamp.
     newest_stamp: N,
 }
 
 impl Chunk {
-    /// Creates a chunk of active transactions.
     fn active(no: u64) -> Self {
         Self::new(no, CHUNK_TXNS, ACTIVE)
     }
 
-    /// Creates a chunk of frozen transactions.
     fn frozen(no: u64) -> Self {
         Self::new(no, CHUNK_TXNS, FROZEN)
     }
@@ -211,7 +208,6 @@ impl<N: Number> Chunk<N> {
         }
     }
 
-    /// Ends an active transaction.
     pub(super) fn end_txn(&self, txn: u64, outcome: Outcome, stamp: u64) {
         self.newest_stamp.set(stamp.max(self.newest_stamp.get()));
         self.set_word(txn, word_of(outcome, stamp));
@@ -231,7 +227,6 @@ impl<N: Number> Chunk<N> {
         }
     }
 
-    /// Makes a frozen transaction active.
     fn revive(&self, txn: u64) {
         if self.word(txn).get() != ACTIVE {
             self.word(txn).set(ACTIVE);
@@ -282,7 +277,6 @@ struct Swept {
     newest_no: u64,
 }
 
-/// See the module documentation.
 #[derive(Debug)]
 pub(super) struct Map {
     shards: Box<[Shard]>,
@@ -310,7 +304,6 @@ impl Map {
         }
     }
 
-    /// Returns the state of a transaction.
     pub(super) fn state(&self, txn: TxnId) -> State {
         self.ask(txn, State::Frozen, State::Active, |chunk| chunk.state(txn.0))
     }
@@ -342,7 +335,6 @@ impl Map {
         self.below.load(Ordering::Acquire)
     }
 
-    /// Returns the bytes that the map occupies.
     pub(super) fn bytes(&self) -> usize {
         let directory = Arc::clone(&self.directory.lock());
         directory.iter().map(|chunk| chunk.bytes()).sum()
@@ -365,7 +357,6 @@ impl Map {
         }
     }
 
-    /// Ends an active transaction.
     pub(super) fn end(&self, txn: TxnId, outcome: Outcome, stamp: u64) {
         let directory = self.shard().0.read();
         let chunk = find(&directory, chunk_no(txn.0)).expect("I2: a chunk with an active transaction stays");

@@ -4,11 +4,9 @@ use std::sync::atomic::{fence, AtomicU64, Ordering};
 
 /// A number that several threads read, and only one thread at a time writes.
 pub(super) trait Number {
-    /// Creates a number.
     fn new(value: u64) -> Self;
     /// Reads the number; writes made before the value was written are also visible.
     fn get(&self) -> u64;
-    /// Writes the number.
     fn set(&self, value: u64);
     /// Executes a fence; all threads agree on the order of all fences.
     fn fence();

@@ -91,13 +91,6 @@ impl Versions {
         Ok(done)
     }
 
-    /// Like [`finish`](Self::finish), for redo, with the stamp in the log.
-    pub fn finish_at(&self, txn: TxnId, outcome: Outcome, stamp: u64) {
-        let mut next_stamp = self.0.commits.lock();
-        *next_stamp = (*next_stamp).max(stamp + 1);
-        self.end(txn, outcome, stamp);
-    }
-
     /// Sets the outcome before the stamp is published (I1).
     fn end(&self, txn: TxnId, outcome: Outcome, stamp: u64) {
         self.0.map.end(txn, outcome, stamp);

@@ -9,7 +9,6 @@ pub(super) const CHUNK_TXNS: u64 = 4096;
 /// The number of shards of the map; more than the number of cores that are likely to read at once.
 pub(super) const SHARDS_COUNT: usize = 64;
 
-/// Returns the shard of this thread.
 pub(super) fn shard_no() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {

@@ -63,7 +63,6 @@ pub(super) struct SnapshotSlot {
     shard_no: usize,
 }
 
-/// See the module documentation.
 #[derive(Debug)]
 pub(super) struct Snapshots {
     shards: Box<[Mutex<Slots>]>,
@@ -106,7 +105,6 @@ impl Snapshots {
         }
     }
 
-    /// Returns the number of slots.
     #[cfg(test)]
     pub(super) fn slots_count(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().all.len()).sum()

@@ -38,7 +38,7 @@ fn numbers_go_on_behind_those_that_redo_has_met() {
     versions.adopt(TxnId(9));
     versions.note_stamp(7);
     assert_eq!((versions.published(), versions.start()), (7, TxnId(10)));
-    versions.finish_at(TxnId(9), Committed, 8);
+    assert_eq!(end(&versions, TxnId(9), Committed), 8);
     assert_eq!(versions.published(), 8);
     assert_eq!(end(&versions, TxnId(10), Aborted), 9);
     assert_eq!((versions.next_txn(), versions.next_stamp()), (TxnId(11), 10));
@@ -58,11 +58,11 @@ fn what_is_not_adopted_counts_as_ended() {
         assert_eq!(versions.state(TxnId(txn)), State::Frozen, "{txn}");
     }
     assert_eq!(versions.visible_below(), TxnId(4));
-    versions.finish_at(TxnId(4), Aborted, 100);
+    assert_eq!(end(&versions, TxnId(4), Aborted), 100);
     assert_eq!(versions.visible_below(), TxnId(far));
-    versions.finish_at(TxnId(far), Committed, 101);
+    assert_eq!(end(&versions, TxnId(far), Committed), 101);
     assert_eq!(versions.visible_below(), TxnId(9 * CHUNK_TXNS));
-    versions.finish_at(TxnId(9 * CHUNK_TXNS), Committed, 102);
+    assert_eq!(end(&versions, TxnId(9 * CHUNK_TXNS), Committed), 102);
     assert_eq!(versions.visible_below(), versions.next_txn());
     assert_eq!(versions.bytes(), CHUNK_TXNS as usize * 8);
 }

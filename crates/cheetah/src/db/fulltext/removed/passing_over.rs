@@ -75,7 +75,6 @@ impl Removals {
         Ok(Self { prefix_bytes: key.len(), key, source })
     }
 
-    /// Returns whether there are no removals at all.
     pub(in crate::db::fulltext) fn are_none(&self) -> bool {
         matches!(self.source, Source::Nowhere)
     }

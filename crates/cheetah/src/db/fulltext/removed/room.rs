@@ -4,7 +4,6 @@ use crate::db::fulltext::RowWords;
 use crate::format::removed_words::{put_key, put_row, put_word};
 use crate::table::Table;
 
-/// Reusable buffers for one removal.
 #[derive(Default, Debug)]
 pub(in crate::db) struct RemovalRoom {
     pub(super) key: Vec<u8>,

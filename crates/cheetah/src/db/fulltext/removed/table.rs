@@ -11,12 +11,10 @@ use crate::table::{Referenced, Table};
 use crate::tree::SeekMode;
 use std::sync::Arc;
 
-/// Returns whether `table` is the table of removals.
 pub(in crate::db) fn is_removed_words(table: &Table) -> bool {
     table.name() == REMOVED_WORDS
 }
 
-/// Returns the table, if it exists.
 pub(super) fn existing(core: &Core) -> Option<Arc<Table>> {
     own_tables::existing(core, REMOVED_WORDS)
 }

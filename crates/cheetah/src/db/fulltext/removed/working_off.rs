@@ -27,14 +27,12 @@ const LOOK_EVERY_NS: u64 = 5_000_000;
 /// threads.
 const READS_PER_REMOVAL_MAX: u64 = 64;
 
-/// Works off removals, step by step.
 #[derive(Default, Debug)]
 pub(in crate::db) struct WorkingOff {
     /// Removals below this key were worked off or skipped.
     next: Mutex<Vec<u8>>,
 }
 
-/// The result of trying one removal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Worked {
     /// It is done.
@@ -71,7 +69,6 @@ fn begin(core: &Arc<Core>, ends: &Arc<AtomicBool>) -> Transaction {
     txn
 }
 
-/// A step of the background work.
 struct Step<'e> {
     txn: Transaction,
     removed: Arc<Table>,

@@ -183,7 +183,6 @@ impl LockTable {
         (own, others)
     }
 
-    /// Returns everything that keeps a waiter waiting.
     pub(super) fn blockers(&self, waits: &Waits, waiter: &Waiter) -> Vec<Blocking> {
         match &waiter.want {
             Want::Table(table, mode) => self.blockers_on_table(waits, waiter, (*table, *mode)),
@@ -235,7 +234,6 @@ impl LockTable {
     }
 }
 
-/// Filters the locks whose mode conflicts with `mode`.
 fn conflicting(others: Vec<Blocking>, mode: LockMode) -> impl Iterator<Item = Blocking> {
     let conflicting = TableMode::from(mode).conflicting();
     others.into_iter().filter(move |other| conflicting & other.mode.bit() != 0)

@@ -1,7 +1,7 @@
 //! Which owner a deadlock must spare: the caller's choice between two owners.
 
+use crate::base::opaque;
 use crate::txn::locks::Owner;
-use std::fmt;
 use std::sync::OnceLock;
 
 /// See `LockTable::set_victim_choice`.
@@ -11,11 +11,7 @@ type Choice = Box<dyn Fn(Owner, Owner) -> Option<Owner> + Send + Sync>;
 #[derive(Default)]
 pub(crate) struct VictimChoice(pub(super) OnceLock<Choice>);
 
-impl fmt::Debug for VictimChoice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("VictimChoice").finish_non_exhaustive()
-    }
-}
+opaque!(VictimChoice);
 
 impl VictimChoice {
     /// Returns whether `owner` must be spared because `other` has to fail before it.

@@ -39,7 +39,6 @@ pub struct LockSummary {
     pub bytes: usize,
 }
 
-/// The locks of an owner on one tree.
 #[derive(Default, Debug)]
 pub(crate) struct OnTree {
     pub(crate) tree: TreeId,
@@ -54,12 +53,10 @@ pub(crate) struct OnTree {
     compress_at: usize,
 }
 
-/// The locks of an owner.
 #[derive(Default, Debug)]
 pub(crate) struct Owned {
     pub(crate) trees: Vec<OnTree>,
     pub(crate) tables: Vec<TableId>,
-    /// Whether the owner has a queued request.
     pub(crate) is_queued: bool,
     compressed_count: usize,
     /// Empty lists for the next trees.
@@ -107,7 +104,6 @@ impl Owned {
         }
     }
 
-    /// Returns the number of locks.
     pub(crate) fn locks_count(&self) -> usize {
         let rows = self.trees.iter().map(|on| on.points.len() + on.pieces.len()).sum::<usize>();
         rows + self.tables.len() + self.compressed_count
@@ -134,7 +130,6 @@ struct Shard {
     spare: Vec<Box<Owned>>,
 }
 
-/// See the module documentation.
 #[derive(Debug)]
 pub(crate) struct Owners {
     shards: Vec<Mutex<Shard>>,
@@ -204,23 +199,19 @@ impl Owners {
         })
     }
 
-    /// Lists a table.
     pub(crate) fn add_table(&self, owner: Owner, table: TableId) {
         self.with(owner, |owned| owned.tables.push(table));
     }
 
-    /// Returns the tables on which the owner has locks.
     pub(crate) fn tables(&self, owner: Owner) -> Vec<TableId> {
         let shard = self.shard(owner).lock();
         shard.owners.get(&owner).map_or_else(Vec::new, |owned| owned.tables.clone())
     }
 
-    /// Removes a table from the list.
     pub(crate) fn remove_table(&self, owner: Owner, table: TableId) {
         self.if_known(owner, |owned| owned.tables.retain(|other| *other != table));
     }
 
-    /// Records whether the owner has a queued request.
     pub(crate) fn set_queued(&self, owner: Owner, is_queued: bool) {
         match is_queued {
             true => self.with(owner, |owned| owned.is_queued = true),
@@ -228,7 +219,6 @@ impl Owners {
         }
     }
 
-    /// Returns whether the owner has a queued request.
     pub(crate) fn is_queued(&self, owner: Owner) -> bool {
         self.shard(owner).lock().owners.get(&owner).is_some_and(|owned| owned.is_queued)
     }
@@ -252,12 +242,10 @@ impl Owners {
         self.shard(owner).lock().owners.get(&owner).map_or(0, |owned| owned.locks_count())
     }
 
-    /// Returns the amount of an owner's locks.
     pub(crate) fn summary(&self, owner: Owner) -> LockSummary {
         self.shard(owner).lock().owners.get(&owner).map_or_else(LockSummary::default, |owned| owned.summary())
     }
 
-    /// Returns the trees on which an owner has locks.
     pub(crate) fn trees(&self, owner: Owner) -> Vec<TreeId> {
         let shard = self.shard(owner).lock();
         shard.owners.get(&owner).map_or_else(Vec::new, |owned| owned.trees.iter().map(|on| on.tree).collect())

@@ -71,7 +71,6 @@ pub(crate) struct Point {
 }
 
 impl Point {
-    /// Creates a record without holders.
     pub(crate) fn new(tree: TreeId, key: KeyBytes) -> Self {
         Self { tree, waiters_count: 0, key, first: None, more: None }
     }
@@ -143,7 +142,6 @@ impl Point {
         true
     }
 
-    /// Returns whether there are neither holders nor waiters.
     pub(crate) fn is_unused(&self) -> bool {
         self.first.is_none() && self.waiters_count == 0
     }

@@ -35,7 +35,6 @@ pub(crate) struct Cover {
 /// The end of a range that is being extended (I4).
 #[derive(Debug)]
 struct GrowingEnd {
-    /// The range that ends there.
     cover: Cover,
     cut: Cut,
     /// The next cut after it in the map; `None` if there is none.
@@ -54,7 +53,6 @@ impl GrowingEnd {
     }
 }
 
-/// See the module documentation.
 #[derive(Default, Debug)]
 pub(crate) struct Ranges {
     cuts: BTreeMap<Cut, Vec<Cover>>,
@@ -71,7 +69,6 @@ impl Ranges {
         self.cuts.is_empty()
     }
 
-    /// Returns the memory in use.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -92,7 +89,6 @@ impl Ranges {
         self.cuts.range(..=cut).next_back().map_or(&[], |(_, covers)| covers)
     }
 
-    /// Returns the locks at a key.
     pub(crate) fn covers(&self, key: &[u8]) -> &[Cover] {
         if self.cuts.is_empty() {
             return &[];
@@ -127,7 +123,6 @@ impl Ranges {
         });
     }
 
-    /// Removes all locks of `owner` in a range.
     pub(crate) fn remove(&mut self, owner: Owner, span: &KeySpan) {
         self.change(span, |covers| covers.retain(|cover| cover.owner != owner));
     }

@@ -42,7 +42,6 @@ impl Compressed {
         }
     }
 
-    /// Returns the number of locks in each mode.
     pub(crate) fn counts(&self) -> [(LockMode, usize); 2] {
         [(LockMode::Shared, self.shared.len()), (LockMode::Exclusive, self.exclusive.len())]
     }
@@ -52,7 +51,6 @@ impl Compressed {
     }
 }
 
-/// See the module documentation.
 #[derive(Default, Debug)]
 pub(crate) struct TreeShared {
     pub(crate) ranges: Ranges,
@@ -65,7 +63,6 @@ impl TreeShared {
     }
 }
 
-/// The trees of one shard.
 #[derive(Default, Debug)]
 pub(crate) struct Trees {
     trees: FastMap<TreeId, TreeShared>,
@@ -81,7 +78,6 @@ impl Trees {
         self.trees.iter()
     }
 
-    /// Returns the number of trees with shared state.
     pub(crate) fn len(&self) -> usize {
         self.trees.len()
     }
@@ -102,7 +98,6 @@ impl Trees {
         self.share.subtract(memory, before);
     }
 
-    /// Removes all locks of an owner in some ranges.
     pub(crate) fn remove_ranges(
         &mut self,
         memory: &LockMemory,

@@ -96,12 +96,10 @@ impl Stripe {
         Some(result)
     }
 
-    /// Counts a waiter for a record.
     pub(crate) fn add_waiter(&mut self, memory: &LockMemory, request: &RowRequest) {
         self.entry(memory, request).waiters_count += 1;
     }
 
-    /// Removes a waiter for a record from the count.
     pub(crate) fn remove_waiter(&mut self, memory: &LockMemory, hash: u64) {
         if let Some(point) = self.points.get_mut(&hash) {
             point.waiters_count -= 1;
@@ -128,7 +126,6 @@ impl Stripe {
     }
 }
 
-/// All stripes.
 #[derive(Debug)]
 pub(crate) struct Stripes(Vec<Mutex<Stripe>>);
 
@@ -139,7 +136,6 @@ impl Default for Stripes {
 }
 
 impl Stripes {
-    /// Locks and returns the stripe of a record.
     pub(crate) fn lock(&self, hash: u64) -> MutexGuard<'_, Stripe> {
         self.0.get(shard_index(hash, STRIPES_COUNT)).expect("the index is masked by their number").lock()
     }

@@ -6,7 +6,6 @@ use crate::txn::locks::modes::TableMode;
 use crate::txn::locks::Owner;
 use parking_lot::{Mutex, MutexGuard};
 
-/// The number of shards of tables.
 const SHARDS_COUNT: usize = 64;
 /// The number of unused tables that a shard keeps, so that locking a table allocates no memory.
 const UNUSED_COUNT: usize = 16;
@@ -20,13 +19,11 @@ pub(crate) struct TableLocks {
     pub(crate) waiters_count: u32,
 }
 
-/// Returns the modes in a set.
 fn modes(set: u8) -> impl Iterator<Item = TableMode> {
     TableMode::ALL.into_iter().filter(move |mode| set & mode.bit() != 0)
 }
 
 impl TableLocks {
-    /// Returns the set of modes that `owner` holds.
     pub(crate) fn modes_of(&self, owner: Owner) -> u8 {
         self.holders.get(&owner).copied().unwrap_or(0)
     }
@@ -69,7 +66,6 @@ impl TableLocks {
         is_last
     }
 
-    /// Returns all locks.
     pub(crate) fn holds(&self) -> impl Iterator<Item = (Owner, TableMode)> + '_ {
         self.holders.iter().flat_map(|(owner, set)| modes(*set).map(|mode| (*owner, mode)))
     }
@@ -79,10 +75,8 @@ impl TableLocks {
     }
 }
 
-/// The tables of one shard.
 pub(crate) type TableShard = FastMap<TableId, TableLocks>;
 
-/// The locks of all tables.
 #[derive(Debug)]
 pub(crate) struct Tables(Vec<Mutex<TableShard>>);
 
@@ -93,7 +87,6 @@ impl Default for Tables {
 }
 
 impl Tables {
-    /// Locks and returns the shard of a table.
     pub(crate) fn lock(&self, table: TableId) -> MutexGuard<'_, TableShard> {
         let at = table.0 as usize % SHARDS_COUNT;
         self.0.get(at).expect("the index is a remainder by their number").lock()
