@@ -334,3 +334,77 @@ fn rules_of_the_second_reader_are_told_of_with_bugs_and_tests_that_are_there() {
     }
     assert!(count > 20, "the test no longer finds the rules");
 }
+
+/// The names of rules in a text, each with its position: a capital letter and one or two digits.
+fn names_of_rules(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let is_part = |letter: char| letter.is_alphanumeric() || "_`\"#-".contains(letter);
+    text.char_indices().filter_map(move |(at, letter)| {
+        let digits = text[at + letter.len_utf8()..].bytes().take_while(u8::is_ascii_digit).count();
+        let end = at + 1 + digits;
+        let is_name = letter.is_ascii_uppercase() && (1..=2).contains(&digits);
+        let is_whole = is_name && !text[..at].ends_with(is_part) && !text[end..].starts_with(is_part);
+        is_whole.then(|| (at, &text[at..end]))
+    })
+}
+
+/// The rules that the head of a module defines, one at the start of each paragraph, some as ranges
+/// (`B7 to B12`).
+fn defined_in(text: &str) -> BTreeSet<String> {
+    let mut defined = BTreeSet::new();
+    for line in text.lines().filter_map(|line| line.strip_prefix("//!   ")) {
+        let Some((names, _)) = line.split_once("  ") else { continue };
+        let names = match names.is_empty() {
+            true => line.split(' ').next().unwrap_or_default(),
+            false => names,
+        };
+        for range in names.split(", ") {
+            let mut bounds = names_of_rules(range).map(|(_, name)| name);
+            let (Some(first), last) = (bounds.next(), bounds.next()) else { continue };
+            let number = |name: &str| name[1..].parse::<u32>().unwrap_or_default();
+            let numbers = number(first)..=last.map_or(number(first), number);
+            defined.extend(numbers.map(|number| format!("{}{number}", &first[..1])));
+        }
+    }
+    defined
+}
+
+/// The top folder, or the file without its extension.
+fn module_of(path: &Path) -> String {
+    let first = path.components().nth(1).expect("the path begins with src").as_os_str();
+    first.to_string_lossy().trim_end_matches(".rs").to_owned()
+}
+
+#[test]
+fn a_rule_of_another_module_is_mentioned_with_that_module() {
+    let files = sources();
+    let files = files.iter().filter(|(path, _)| path.starts_with("src") && !is_test(path));
+    let files = files.collect::<Vec<_>>();
+    let mut defined = BTreeMap::<String, BTreeSet<String>>::new();
+    for (path, text) in &files {
+        defined.entry(module_of(path)).or_default().extend(defined_in(text));
+    }
+    let document = document("durability.md");
+    let in_document = names_of_rules(&document).map(|(_, name)| name.to_owned());
+    defined.insert("durability".to_owned(), in_document.collect());
+    let mut wrong = Vec::new();
+    for (path, text) in files {
+        let names_document = text.split("\n\n").next().is_some_and(|head| head.contains("docs/developers/"));
+        for (no, line) in text.lines().enumerate().filter(|(_, line)| line.trim_start().starts_with("//")) {
+            for (at, name) in names_of_rules(line) {
+                let before = &line[..at];
+                let module = match before.strip_suffix("::") {
+                    Some(before) => {
+                        before.rsplit(|letter: char| !letter.is_alphanumeric() && letter != '_').next()
+                    }
+                    None if names_document || line.contains("docs/") => continue,
+                    None => None,
+                };
+                let module = module.map_or_else(|| module_of(path), str::to_owned);
+                if !defined.get(&module).is_some_and(|rules| rules.contains(name)) {
+                    wrong.push(format!("{}:{}: {module} defines no {name}", path.display(), no + 1));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "rules of other modules are written as module::rule:\n{}", wrong.join("\n"));
+}

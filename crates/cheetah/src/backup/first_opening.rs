@@ -1,4 +1,4 @@
-//! The first opening of a snapshot as a database (Z10).
+//! The first opening of a snapshot as a database (durability::Z10).
 
 use crate::base::{sound, Error, Result};
 use crate::durable::Durable;

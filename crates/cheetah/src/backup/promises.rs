@@ -1,4 +1,4 @@
-//! The prepared transactions that are rolled back in a snapshot (Z6).
+//! The prepared transactions that are rolled back in a snapshot (durability::Z6).
 
 use crate::base::{sound, Result, TxnId, Xid};
 use crate::format::log_record::LogRecord;

@@ -29,8 +29,8 @@ pub struct Sources<'a> {
 
 opaque!(Sources<'_>);
 
-/// A state of the database that can be written as long as this value exists (Z2). It keeps files
-/// that the database no longer needs.
+/// A state of the database that can be written as long as this value exists (durability::Z2). It
+/// keeps files that the database no longer needs.
 #[derive(Debug)]
 pub struct Snapshot {
     pin: Pin,
@@ -68,9 +68,9 @@ impl Snapshot {
 
     /// Writes the snapshot into the directory `path`, which must not exist, and must be neither in
     /// this database (except in its directory `snapshots`) nor in `outside_of`. In the snapshot,
-    /// the prepared transactions that `is_own` selects are rolled back (Z6). Writes `notes` into
-    /// the manifest. Durable on return. After an error nothing remains, unless removing it fails,
-    /// too. Blocks for I/O, for as long as copying takes at the rate of `pace`.
+    /// the prepared transactions that `is_own` selects are rolled back (durability::Z6). Writes
+    /// `notes` into the manifest. Durable on return. After an error nothing remains, unless
+    /// removing it fails, too. Blocks for I/O, for as long as copying takes at the rate of `pace`.
     pub fn write_to(
         &self,
         path: &Path,

@@ -41,7 +41,7 @@ pub struct Written {
 
 pub(super) struct Target<'a> {
     pin: &'a Pin,
-    /// Has its own health, so that its errors do not stop the engine (Z7).
+    /// Has its own health, so that its errors do not stop the engine (durability::Z7).
     durable: Durable,
     path: String,
     pace: Pace<'a>,
@@ -103,8 +103,8 @@ impl<'a> Target<'a> {
         DIRECTORIES.iter().chain(&[""]).try_for_each(|directory| self.durable.directory_barrier(directory))
     }
 
-    /// Links, clones or copies a file (Z4): the whole file if it is no longer written, otherwise
-    /// its first `bytes` bytes.
+    /// Links, clones or copies a file (durability::Z4): the whole file if it is no longer written,
+    /// otherwise its first `bytes` bytes.
     pub(super) fn take(&mut self, path: &str, bytes: u64, is_final: bool) -> Result<()> {
         self.go_on()?;
         if sound!(!is_final, "backup: link what is still written") {

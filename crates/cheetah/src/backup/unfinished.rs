@@ -1,4 +1,4 @@
-//! Snapshots in the database's directory `snapshots` that a crash left unfinished (Z9).
+//! Snapshots in the database's directory `snapshots` that a crash left unfinished (durability::Z9).
 
 use super::target::DIRECTORIES;
 use crate::base::sound;

@@ -201,7 +201,7 @@ impl Checkpointer {
     }
 
     /// Fails with `DiskFull` if the changes do not fit: writing them would use up the disk in vain
-    /// (O1). Never fails during redo.
+    /// (durability::O1). Never fails during redo.
     fn check_space(&self) -> Result<()> {
         let Self { parts, .. } = self;
         match parts.log.get() {
@@ -270,7 +270,7 @@ impl Checkpointer {
     }
 
     /// Recycles the log before the epoch (K3). Open transactions need none of the old log: the
-    /// epoch has their changes and their undo records (H5).
+    /// epoch has their changes and their undo records (durability::H5).
     fn recycle_log(&self, state: &State) -> Result<()> {
         let goes = state.txns.is_empty() || sound!(true, "checkpoint: keep the log of open transactions");
         match self.parts.log.get() {

@@ -128,7 +128,7 @@ impl Db {
     /// Sets the engine's memory limit to `bytes`, or to the minimum that it needs, and returns the
     /// new size. Memory is allocated as it is needed. Memory beyond a lower limit is freed in the
     /// background. Parts that were set aside when the database was opened keep their size
-    /// (`memory`, M3).
+    /// (`memory`, durability::M3).
     pub fn set_buffer_pool_bytes(&self, bytes: u64) -> u64 {
         let bytes = self.0.core.pool.set_memory_bytes(bytes);
         self.0.background.call();

@@ -3,8 +3,8 @@
 //! A *pass* of the pool checks every image. Before a pass, a checkpoint writes all dirty pages, so
 //! that no page is later encrypted with an older key (pool/upkeep, I1). After a complete pass,
 //! another checkpoint commits the images that the pass moved. Then CONTROL forgets the keys that no
-//! startup would need: those used by no image, no listed change file and no log file (E14). A pass
-//! runs after a crash and at each startup of an encrypted database.
+//! startup would need: those used by no image, no listed change file and no log file
+//! (durability::E14). A pass runs after a crash and at each startup of an encrypted database.
 
 use crate::base::{reach, sound, Epoch, Error, Result};
 use crate::format::encryption::KeyName;
@@ -121,8 +121,8 @@ impl KeyRotation {
         *self.state.lock() = State::default();
     }
 
-    /// Has CONTROL forget the keys that nothing needs (E14), if a checkpoint was made since the
-    /// last try. Returns whether any key was forgotten.
+    /// Has CONTROL forget the keys that nothing needs (durability::E14), if a checkpoint was made
+    /// since the last try. Returns whether any key was forgotten.
     fn forget(&self, core: &Core) -> Result<bool> {
         let (keys, map) = (core.pool.keys(), core.checkpointer.map());
         let _naming = keys.naming();

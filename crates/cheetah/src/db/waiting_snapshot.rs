@@ -1,4 +1,4 @@
-//! The snapshot that is pinned and waits to be written (Z8).
+//! The snapshot that is pinned and waits to be written (durability::Z8).
 
 use crate::backup::Snapshot;
 use crate::base::{sound, Error, Result};

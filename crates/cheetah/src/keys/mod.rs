@@ -6,10 +6,11 @@
 //! Invariants
 //!   K1  A key is current only while CONTROL names it, in both copies. So older engines refuse the
 //!       database before it has anything that they cannot read, and the keys that a startup will
-//!       need are known before it writes anything (E12, E13).
+//!       need are known before it writes anything (durability::E12, durability::E13).
 //!   K2  Every key that CONTROL names is in memory from the startup until it is no longer named. So
 //!       the key service is never called in a mini-transaction, under a latch, or while other
-//!       threads wait (E11), and no key can turn out to be missing later (E9).
+//!       threads wait (durability::E11), and no key can turn out to be missing later
+//!       (durability::E9).
 //!   K3  Versions of a key become current in ascending order.
 //!   K4  Key 1 encrypts what belongs to no table. If any key is current, key 1 is.
 //! Locks     `naming`, then `ring`. `ring`, `requests` and `change_files` are held only briefly,
@@ -204,8 +205,9 @@ impl Keys {
     }
 
     /// Returns the key for encrypting a page now. Fails with `Fatal` if the page's key is not
-    /// current: the page is never written unencrypted (E7). If tables are encrypted by default and
-    /// the table's key is not in use yet, the page gets the key for what belongs to no table.
+    /// current: the page is never written unencrypted (durability::E7). If tables are encrypted by
+    /// default and the table's key is not in use yet, the page gets the key for what belongs to no
+    /// table.
     pub fn of(&self, closing: Closing) -> Result<Option<Arc<Key>>> {
         let id = match closing {
             Closing::Never => return Ok(None),
@@ -286,8 +288,8 @@ impl Keys {
         self.closes_log.swap(is_so, Relaxed)
     }
 
-    /// Returns a random nonce for one encrypted block or log file (E1). Fails with `Io` if the
-    /// system has no random bytes (E2).
+    /// Returns a random nonce for one encrypted block or log file (durability::E1). Fails with `Io`
+    /// if the system has no random bytes (durability::E2).
     pub fn nonce(&self) -> Result<[u8; NONCE_BYTES]> {
         if !sound!(true, "encryption: take the time for a nonce") {
             return Ok(u128::from(self.clock.now_ns()).to_le_bytes());

@@ -52,7 +52,7 @@ impl ColdLeaves {
                     return Ok(Merged::Again(entry));
                 }
                 // The checkpoint is abandoned. The changes that could not be written belong to the
-                // next epoch (like W2).
+                // next epoch (like pool::W2).
                 Err(error) => {
                     pool.fail_checkpoint(error);
                     self.carry_over_pending(pool, pid, ended);

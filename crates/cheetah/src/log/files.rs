@@ -149,8 +149,8 @@ impl Files {
     }
 
     /// Returns whether a file must be removed instead of reused because it may contain unencrypted
-    /// frames while the log is encrypted (E6). If it were reused, old rows would remain readable in
-    /// it.
+    /// frames while the log is encrypted (durability::E6). If it were reused, old rows would remain
+    /// readable in it.
     fn must_go(&self, may_be_plain: bool) -> bool {
         sound!(may_be_plain && self.keys.of_log().is_some(), "encryption: recycle a plain log file")
     }

@@ -44,8 +44,8 @@ pub struct PinnedLog {
 
 impl Log {
     /// Returns the part of the log from `from`, at which redo of a committed epoch starts, to its
-    /// durable end. Its files exist now. A reader must pin them before the next epoch commits (Z2).
-    /// Waits for files that are being created, but does no I/O itself.
+    /// durable end. Its files exist now. A reader must pin them before the next epoch commits
+    /// (durability::Z2). Waits for files that are being created, but does no I/O itself.
     pub fn durable_since(&self, from: Lsn) -> PinnedLog {
         let end =
             if sound!(true, "backup: cut the log at the checkpoint") { self.durable_end() } else { from };
@@ -93,7 +93,7 @@ impl PinnedLog {
 
 /// Encodes `records`, each of which begins with its kind, as frames that continue `chain`. No
 /// record may be of an encrypted kind, because the database writes other frames at the same
-/// positions (E5).
+/// positions (durability::E5).
 pub fn frames_behind(mut chain: u32, records: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
     let mut frames = Vec::new();
     for record in records {

@@ -58,7 +58,7 @@ impl Log {
     fn exchange_ready_file(&self) -> Result<bool> {
         let mut files = self.files.lock();
         let bytes = self.tail.lock().wanted_bytes();
-        // An unencrypted file of the reserve must not be made ready (E6).
+        // An unencrypted file of the reserve must not be made ready (durability::E6).
         files.trim()?;
         let shorter = files.find(bytes, bytes, Reserve::Whole)?;
         {

@@ -2,8 +2,8 @@
 //!
 //! The pages are processed in ranges. A range starts where the previous range ended, and has as
 //! many changes as may be held in memory. The logs are read once for each range, and the old base
-//! is read once, in step with the ranges. Usually one range is enough. Rule M5: merge from files,
-//! never from memory.
+//! is read once, in step with the ranges. Usually one range is enough. Rule durability::M5: merge
+//! from files, never from memory.
 
 use super::map_file::{BlockWriter, Item, MapFile, PartReader};
 use crate::base::{PageId, Result};

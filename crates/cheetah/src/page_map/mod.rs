@@ -13,12 +13,14 @@
 //!       differ, everything that the older copy names still exists, because it has not been
 //!       released yet (P1). Either copy may be torn in a commit or damaged later without losing a
 //!       committed epoch.
-//!   P3  Bytes that CONTROL does not name are not part of the database (C9): a startup reads each
-//!       file up to the exact end, continues in a new file, and removes the files that are not
-//!       named. A file is never written within or before a part that a copy of CONTROL may name.
+//!   P3  Bytes that CONTROL does not name are not part of the database (durability::C9): a startup
+//!       reads each file up to the exact end, continues in a new file, and removes the files that
+//!       are not named. A file is never written within or before a part that a copy of CONTROL may
+//!       name.
 //!   P4  Every startup is a new incarnation, which is durable before anything else is written.
 //!       Numbers of epochs and IDs of files are never reused, not even after a failed attempt.
-//!   P5  A new base is merged from files (M5), never from memory, which has newer content.
+//!   P5  A new base is merged from files (durability::M5), never from memory, which has newer
+//!       content.
 //!   P6  Each file has a copy with the same bytes, which is made durable together with the file. If
 //!       one is damaged, the other is read. If any bytes are intact in only one of the two files, a
 //!       new base is due.

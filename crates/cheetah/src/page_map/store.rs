@@ -215,8 +215,8 @@ impl MapStore {
     }
 
     /// Passes the control block of the committed epoch to `take`. No epoch is committed while
-    /// `take` runs, so the files that the block names exist, and `take` may pin them (Z1, Z3).
-    /// Waits for a commit that is in progress.
+    /// `take` runs, so the files that the block names exist, and `take` may pin them
+    /// (durability::Z1, durability::Z3). Waits for a commit that is in progress.
     pub fn with_committed<T>(&self, take: impl FnOnce(&ControlBlock) -> T) -> T {
         take(&self.inner.lock().control)
     }

@@ -206,7 +206,7 @@ impl Pool {
     }
 
     /// Sets the memory of the engine to `total_bytes`, or to the minimum if that is larger, and
-    /// returns the new size. The cleaner evicts the excess in its next steps (M3).
+    /// returns the new size. The cleaner evicts the excess in its next steps (memory::M3).
     pub fn set_memory_bytes(&self, total_bytes: u64) -> u64 {
         let total_bytes = total_bytes.max(Config::buffer_pool_bytes_min(self.page_bytes));
         self.buffers.reserve_addresses(total_bytes as usize);

@@ -143,7 +143,7 @@ impl TreeState {
         self.def.read().clone()
     }
 
-    /// How the tree's pages are encrypted (E7).
+    /// How the tree's pages are encrypted (durability::E7).
     pub(super) fn closing(&self) -> Closing {
         self.def.read().as_ref().map_or(Closing::AsSystem, |def| def.closing)
     }

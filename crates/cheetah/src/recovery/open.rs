@@ -13,7 +13,7 @@
 //!    checkpoint, or leave this step to the background.
 //!
 //! No session is served before step 4 is done. So no session changes a row that still has to be
-//! rolled back, and consistent reads do not see such a row (S7).
+//! rolled back, and consistent reads do not see such a row (durability::S7).
 
 use super::crew::Crew;
 use super::outcomes::Outcomes;
@@ -102,7 +102,7 @@ pub(super) fn load_epoch(
         let (source, clock, database) = (config.keys.clone(), Arc::clone(&clock), control.identity.uuid);
         let opened = Arc::new(Keys::open(source, clock, database, &control.keys)?);
         closes_any &= !(config.stays_plain && control.keys.is_empty());
-        // The key is checked before anything is written (E12).
+        // The key is checked before anything is written (durability::E12).
         if closes_any && opened.system().is_none() {
             opened.fetch_newest(SYSTEM_KEY)?;
         }

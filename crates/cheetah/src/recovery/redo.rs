@@ -14,8 +14,9 @@
 //!       starts again from the same epoch.
 //!   I3  Undo records are appended as in the first run, perhaps at other positions. Their numbers
 //!       are the same, so that an UNDO record in the log finds its undo record by number.
-//!   I4  Damage to a page of a table quarantines the table (N3). From then on the table is not
-//!       changed, and its undo records roll nothing back. All other errors end startup recovery.
+//!   I4  Damage to a page of a table quarantines the table (durability::N3). From then on the table
+//!       is not changed, and its undo records roll nothing back. All other errors end startup
+//!       recovery.
 //!   I5  Transactions end in the order of the log, so they get the same stamps as in the first run.
 //!       The end of a transaction waits only for the transaction's own operations. Later operations
 //!       in the log need not wait for the end, because only purge and readers use outcomes, and

@@ -171,7 +171,8 @@ impl Segments {
         SegmentHeader { uuid, segment: file.id, incarnation, stream: stream as u8 }.encode()
     }
 
-    /// Writes the full half of a tail to its file, without holding locks that readers take (T7).
+    /// Writes the full half of a tail to its file, without holding locks that readers take
+    /// (durability::T7).
     pub(super) fn write(&self, write: Write<'_, Arc<SegmentFile>>) -> Result<()> {
         let ended = write.run(|file, start, bytes| {
             file.write_at(start, bytes).inspect_err(|error| self.note_refused(bytes, error))?;

@@ -5,7 +5,7 @@
 //!       tail of its stream.
 //!   F2  A sealed file has nothing in the tail and is never written. Only such a file may be closed
 //!       and reopened.
-//! Locks     `handle`, taken to copy or change it, and never held across I/O (T7).
+//! Locks     `handle`, taken to copy or change it, and never held across I/O (durability::T7).
 
 use super::tail::TailFile;
 use super::{Location, Stream};

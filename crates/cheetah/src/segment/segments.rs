@@ -4,7 +4,8 @@
 //!   `syncing`               one sync, including its I/O.
 //!   `open` of a stream      one append; across I/O only while a segment is created or a failed
 //!                           write is repeated.
-//!   `halves`, `table`, `files`, `handle`, `handles`: one at a time, never across I/O (T7).
+//!   `halves`, `table`, `files`, `handle`, `handles`: one at a time, never across I/O
+//!   (durability::T7).
 
 use super::append::OpenStream;
 use super::handles::{Handles, HANDLES_MAX};

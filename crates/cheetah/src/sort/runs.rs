@@ -14,7 +14,7 @@
 //!   R2  No file is synced, because only the process that wrote it uses its content.
 //!   R3  In an encrypted database each file is encrypted with its own random key, which exists only
 //!       in memory. The nonce of a block is its number. A number is never used twice, not even
-//!       after a failed write (E3).
+//!       after a failed write (durability::E3).
 
 use crate::base::{opaque, sound, Error, Result};
 use crate::durable::Durable;
@@ -128,7 +128,7 @@ impl RunFile {
     }
 
     /// Returns whether another run may be written to the file. If there is a key now, no run may be
-    /// added to an unencrypted file (E3).
+    /// added to an unencrypted file (durability::E3).
     pub(super) fn may_go_on(&self) -> bool {
         let is_left = self.is_plain() && self.files.keys.system().is_some();
         !sound!(is_left, "encryption: go on with a plain file of runs")

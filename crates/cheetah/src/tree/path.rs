@@ -49,7 +49,7 @@ pub struct Peeked {
     ticket: KeyTicket,
 }
 
-/// The right to make a change of one key pending for its leaf (B11).
+/// The right to make a change of one key pending for its leaf (leaves::B11).
 #[derive(Default, Debug)]
 pub(super) struct KeyTicket {
     pub(super) ticket: Option<Ticket>,

@@ -6,7 +6,8 @@
 //!       parent except while these latches are held, an epoch holds complete steps only, and a
 //!       search moves right only if it overtook a split.
 //!   I2  A step loads all pages before its first change; the rest of the step cannot fail.
-//!   I3  The root's page ID never changes: its content moves to two new pages below it (H9).
+//!   I3  The root's page ID never changes: its content moves to two new pages below it
+//!       (durability::H9).
 //! Locks     The structure mutex is locked inside the mini-transaction and never held while its
 //!           thread enters one. While the mutex is held, page latches are taken upwards, child
 //!           before parent. No other thread holds one latch and waits for another.

@@ -5,7 +5,7 @@
 //!       have kept other transactions and purge away from that key, by a lock on the row and its
 //!       purge latch.
 //!   I2  Inside a mini-transaction the ticket alone is not enough: [`Tree::reserve`] turns it into
-//!       a reservation (B10).
+//!       a reservation (leaves::B10).
 
 use super::descend::{Above, Target};
 use super::path::Basis;
@@ -59,8 +59,8 @@ impl Tree {
     }
 
     /// Returns `true` if `path` pins a leaf. Otherwise reserves space for writing `record`, or for
-    /// removing the record of `key` (B10), and returns whether the space was available. Call it
-    /// inside a mini-transaction, before its first change.
+    /// removing the record of `key` (leaves::B10), and returns whether the space was available.
+    /// Call it inside a mini-transaction, before its first change.
     pub fn reserve(
         &self,
         mtr: &MiniTransaction<'_>,

@@ -4,7 +4,8 @@
 //!
 //! Invariants
 //!   I1  Append-only: written bytes are never overwritten, not even after a rollback of their
-//!       records (C6). A rollback moves its transaction's head back and leaves the bytes.
+//!       records (durability::C6). A rollback moves its transaction's head back and leaves the
+//!       bytes.
 //!   I2  A pointer is the offset of a byte since the creation of the database, so pointers are
 //!       never reused.
 //!   I3  A page counts its *live* transactions: those whose oldest record begins in it and whose

@@ -299,7 +299,8 @@ impl Transaction {
     }
 
     /// Waits until the load that put `table` in the place of another table is published: the new
-    /// owner of the lock must see it in a snapshot (M13). Errors: those of [`Locker::give_way`].
+    /// owner of the lock must see it in a snapshot (durability::M13). Errors: those of
+    /// [`Locker::give_way`].
     fn wait_until_published(&self, table: &Table) -> Result<()> {
         while self.is_being_put_in_place(table) {
             self.locker.give_way()?;

@@ -30,7 +30,8 @@
 //!   I2  The checksum covers every byte.
 //!   I3  An image is written in the oldest version that can express it, so that older engines can
 //!       read it. The image of a dictionary is compressed without a dictionary.
-//!   I4  The checksum covers the encrypted bytes, so moving or checking an image needs no key (E8).
+//!   I4  The checksum covers the encrypted bytes, so moving or checking an image needs no key
+//!       (durability::E8).
 
 use super::compression::Codec;
 use super::dictionary::{DictionaryName, NAME_BYTES};

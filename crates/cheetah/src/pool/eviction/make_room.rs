@@ -36,7 +36,7 @@ enum Fate {
 
 impl Pool {
     /// Fails with `DiskFull` unless all changes in memory fit on the disk and `reserve` stays free
-    /// (H3). Users may change more data only if this succeeds.
+    /// (durability::H3). Users may change more data only if this succeeds.
     pub fn check_space(&self, reserve: Reserve) -> Result<()> {
         self.health.check()?;
         self.check_space_beside(0, reserve)
@@ -121,7 +121,8 @@ impl Pool {
     }
 
     /// Like [`make_room`](Self::make_room), for work that must succeed on a full disk: rolling back
-    /// and freeing (H3). It may use the reserve. `DiskFull` means that the reserve is used up, too.
+    /// and freeing (durability::H3). It may use the reserve. `DiskFull` means that the reserve is
+    /// used up, too.
     pub fn make_room_from_reserve(&self, pages: usize) -> Result<()> {
         debug_assert!(!mtr::is_inside(), "C7: no page is written inside a mini-transaction to make room");
         let class = PageClass::Base;

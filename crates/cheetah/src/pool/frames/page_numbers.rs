@@ -1,10 +1,10 @@
 //! The free page numbers.
 //!
 //! Invariant
-//!   P1  A number freed in epoch n is used again only after n has committed (C4). So the changes of
-//!       one epoch never contain two pages with the same number. A number in a committed map
-//!       belongs to the same tree in the map and in the log written after the map. A reader with an
-//!       outdated number finds a freed page.
+//!   P1  A number freed in epoch n is used again only after n has committed (durability::C4). So
+//!       the changes of one epoch never contain two pages with the same number. A number in a
+//!       committed map belongs to the same tree in the map and in the log written after the map. A
+//!       reader with an outdated number finds a freed page.
 
 use crate::base::{sound, Epoch, PageId};
 

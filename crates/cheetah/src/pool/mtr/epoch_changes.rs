@@ -101,7 +101,7 @@ impl EpochChanges {
     }
 
     /// Pages that a checkpoint of the epoch has to write: pages with pending changes, and dirty
-    /// pages. No page is added to an ended epoch (B5).
+    /// pages. No page is added to an ended epoch (leaves::B5).
     pub(in crate::pool) fn pids_to_write(&self) -> Vec<PageId> {
         let mut pids = Vec::new();
         self.each(|shard| pids.extend(shard.pending.iter().chain(&shard.dirty)));

@@ -2,9 +2,9 @@
 //!
 //! Invariants
 //!   G1  The epoch is constant while any mini-transaction is open.
-//!   G2  A thread opens one mini-transaction at a time, and then holds no page latch (C7).
-//!       Otherwise it could deadlock with the epoch switch: the switch waits for open
-//!       mini-transactions, and one of these may wait for the latch.
+//!   G2  A thread opens one mini-transaction at a time, and then holds no page latch
+//!       (durability::C7). Otherwise it could deadlock with the epoch switch: the switch waits for
+//!       open mini-transactions, and one of these may wait for the latch.
 //!   G3  A panic inside a mini-transaction aborts the process, because half of a mini-transaction
 //!       must not reach a checkpoint. A thread that is already unwinding may open and complete a
 //!       mini-transaction, for example when it drops a transaction and so rolls it back. A second

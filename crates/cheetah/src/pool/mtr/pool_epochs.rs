@@ -17,7 +17,7 @@ impl Pool {
     /// Notes that images of the mini-transaction's epoch and of later epochs need no versions of
     /// transactions below `txn`, because these transactions have committed and are visible to all
     /// snapshots. An image of an older epoch must keep the versions, because its log may end before
-    /// the commits (C2).
+    /// the commits (durability::C2).
     pub fn set_freeze_below(&self, mtr: &MiniTransaction<'_>, txn: TxnId) {
         self.epochs.set_freeze_below(mtr.epoch(), txn);
     }

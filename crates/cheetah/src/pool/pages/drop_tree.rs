@@ -24,7 +24,7 @@ impl Pool {
         let (pids, next) = self.pages_of(trees, from, pages_max);
         for batch in pids.chunks(ACTION_PAGES) {
             // This runs outside of the mini-transaction, because a read inside would delay an epoch
-            // switch (B7).
+            // switch (leaves::B7).
             batch.iter().for_each(|pid| {
                 self.beside.before_free(self, *pid);
             });

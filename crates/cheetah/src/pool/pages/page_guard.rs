@@ -102,8 +102,8 @@ impl WriteGuard<'_> {
         self.frame.is_detached()
     }
 
-    /// Removes the record versions that no transaction needs any longer (C2). Returns whether it
-    /// removed any. The page must be a leaf.
+    /// Removes the record versions that no transaction needs any longer (durability::C2). Returns
+    /// whether it removed any. The page must be a leaf.
     pub fn forget_old_versions(&mut self) -> bool {
         let below = self.mtr.pool().freeze_below(self.mtr.epoch());
         PageMut::new(self).freeze_below(below)

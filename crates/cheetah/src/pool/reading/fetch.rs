@@ -222,8 +222,8 @@ fn is_being_read(entry: &PageEntry) -> bool {
 }
 
 /// Returns whether a thread may not give a page a frame yet, because a change of it is about to
-/// become pending (B20). Inside a mini-transaction no thread waits: two threads with reservations
-/// could wait for each other.
+/// become pending (leaves::B20). Inside a mini-transaction no thread waits: two threads with
+/// reservations could wait for each other.
 fn must_wait_for(entry: &PageEntry) -> bool {
     sound!(entry.is_reserved() && !mtr::is_inside(), "leaves: give a reserved leaf a frame")
 }

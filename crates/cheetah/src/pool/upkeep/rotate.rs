@@ -101,7 +101,7 @@ impl Upkeep {
 
     /// Checks the next image of the pass, if the rate allows, and re-encrypts it if necessary. May
     /// do I/O. An error that names a damaged image is returned, and the image is skipped.
-    /// `DiskFull` if the write would use the reserve: the pass does not advance (E18).
+    /// `DiskFull` if the write would use the reserve: the pass does not advance (durability::E18).
     pub fn rotation_step(&self, now_ns: u64, bytes_per_second: u64) -> Result<Rotated> {
         let pool = &*self.pool;
         pool.health.check()?;

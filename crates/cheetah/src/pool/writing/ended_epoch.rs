@@ -239,7 +239,7 @@ impl Pool {
         self.counters.checkpoints_abandoned.one();
         let next = Epoch(epoch.0 + 1);
         let (old, new) = (self.changes_of(epoch), self.changes_of(next));
-        // B5 requires this order.
+        // leaves::B5 requires this order.
         old.pending_pids().into_iter().for_each(|pid| self.carry_over_page(pid, epoch));
         old.dirty_pids().into_iter().for_each(|pid| self.carry_over_page(pid, epoch));
         if sound!(true, "pool: forget the moves of an abandoned checkpoint") {

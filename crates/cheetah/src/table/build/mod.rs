@@ -11,8 +11,8 @@
 //!
 //! Invariants
 //!   B1  New trees are on the list of dropped trees until they are assigned to the table. So a
-//!       build that ends in any other way, even by a crash, leaves nothing behind (M10). No other
-//!       thread reads or writes these trees.
+//!       build that ends in any other way, even by a crash, leaves nothing behind
+//!       (durability::M10). No other thread reads or writes these trees.
 //!   B2  At the end of each round the trees have exactly the entries of the rows that the snapshot
 //!       `base` sees. The entries have no versions, so a snapshot older than the change of the
 //!       definition cannot use the index.

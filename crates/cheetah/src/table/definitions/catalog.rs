@@ -6,9 +6,9 @@
 //!       or neither.
 //!   I2  A name and an ID belong to one table. IDs of tables and trees are never reused.
 //!   I3  Trees of a dropped table are on the list of dropped trees from the drop until their last
-//!       page is freed (M10), and their pages are freed only when no handle of the table exists any
-//!       more. Trees of a load are on the list, too, until they are assigned to a table: trees left
-//!       by a crash or an error are freed in the same way.
+//!       page is freed (durability::M10), and their pages are freed only when no handle of the
+//!       table exists any more. Trees of a load are on the list, too, until they are assigned to a
+//!       table: trees left by a crash or an error are freed in the same way.
 //!   I4  `children` has each table under the names of the parents of its foreign keys, and
 //!       `changes` grows before any reader can see a change. A reader that must see a change
 //!       completely or not at all reads names, foreign keys and parents with [`Catalog::look`]
@@ -609,7 +609,7 @@ impl Catalog {
             same.map_or(tree, Arc::clone)
         };
         let constraints = def.foreign_keys.clone();
-        // New posting tables have no older versions (M2).
+        // New posting tables have no older versions (durability::M2).
         let is_known = |name: &str| table.fulltext().iter().any(|known| known.postings == name);
         for index in def.fulltext.iter().filter(|index| !is_known(&index.postings)) {
             if sound!(true, "full text: show words to older snapshots") {

@@ -5,8 +5,8 @@
 //! stamp.
 //!
 //! Invariants
-//!   I1  The changes of a transaction are added before its stamp is published (M1), so a reader
-//!       that sees its rows counts them.
+//!   I1  The changes of a transaction are added before its stamp is published (durability::M1), so
+//!       a reader that sees its rows counts them.
 //!   I2  Two neighbouring changes are merged if no snapshot, live or future, sees the first but not
 //!       the second. Changes that all snapshots see are merged into the base. So there are never
 //!       more than about twice as many changes as live snapshots, however long the oldest snapshot

@@ -75,7 +75,7 @@ pub(crate) fn create_table(core: &Core, spec: &TableSpec, constraints: &Constrai
     let copy_of = constraints.copy_of.clone().unwrap_or_default();
     let mut def = TableDef { description, foreign_keys: list, copy_of, ..definition(core, spec)? };
     refuse_existing(&core.catalog, &spec.name)?;
-    // Before the lock: the key service may be slow, and all other DDL would wait (E11).
+    // Before the lock: the key service may be slow, and all other DDL would wait (durability::E11).
     let is_early = sound!(true, "encryption: ask for a key while definitions wait");
     let held = (!is_early).then(|| core.catalog.lock_ddl());
     core.use_keys_of(&def)?;
@@ -152,7 +152,7 @@ pub(crate) fn rename_table_again(core: &Core, from: &str, to: &str) -> Result<()
 
 /// Notes that the tables with this name prefix remain from a larger table, some of whose rows were
 /// removed without being deleted. Older snapshots, which still see these rows, may not use the
-/// tables (M2).
+/// tables (durability::M2).
 pub(crate) fn note_remainders(core: &Core, prefix: &str) {
     let _ddl = core.catalog.lock_ddl();
     let stamp = core.transactions.versions.take_stamp();
@@ -304,7 +304,7 @@ fn extent(ddl: &Ddl) -> (Vec<TableId>, usize) {
 
 /// Makes a change in the catalog. `paths` has one path for each table whose definition changes.
 fn apply(core: &Core, mtr: &MiniTransaction<'_>, paths: &mut [Path], ddl: Ddl) -> Result<()> {
-    // Snapshots older than the change find another table under that name, or none (M2).
+    // Snapshots older than the change find another table under that name, or none (durability::M2).
     let stamp = core.transactions.versions.take_stamp();
     if let Ddl::Rename(name, changed) = &ddl {
         return core.catalog.rename_table(mtr, paths, name, changed, stamp);

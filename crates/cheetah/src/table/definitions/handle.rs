@@ -5,12 +5,12 @@
 //!       epoch has both or neither. Redo has no mini-transactions, and counters may change first
 //!       there.
 //!   I2  Work on the table's pages holds `usage` shared. A drop takes it exclusively once, and no
-//!       thread uses the table afterwards. It is never waited for inside a mini-transaction (C7). A
-//!       change of the definition holds it exclusively until the catalog has the new handle: work
-//!       that goes through the catalog ([`Catalog::using`](super::catalog::Catalog::using)) finds
-//!       that handle.
-//!   I3  A quarantined table (N3) lacks changes: it cannot be used, only dropped or replaced. A
-//!       table is quarantined only while the database is opened, and stays so.
+//!       thread uses the table afterwards. It is never waited for inside a mini-transaction
+//!       (durability::C7). A change of the definition holds it exclusively until the catalog has
+//!       the new handle: work that goes through the catalog
+//!       ([`Catalog::using`](super::catalog::Catalog::using)) finds that handle.
+//!   I3  A quarantined table (durability::N3) lacks changes: it cannot be used, only dropped or
+//!       replaced. A table is quarantined only while the database is opened, and stays so.
 //!   I4  A counter for generated keys never goes back below a key that has been used.
 //!   I5  The stored auto-increment counter takes precedence even if it is lower than that of the
 //!       definition: it may have been set explicitly. If it is 0, the table is new.
@@ -322,7 +322,7 @@ impl Table {
     }
 
     /// Refuses the table to snapshots before `stamp` from now on, because they would have found
-    /// other rows under its name (M2).
+    /// other rows under its name (durability::M2).
     pub(crate) fn set_known_since(&self, stamp: u64) {
         *self.lasting.before.write() = Weak::new();
         self.lasting.known.begin(stamp, &self.name());

@@ -1,4 +1,4 @@
-//! Records the stamp since which a table has had its rows and its name (M2).
+//! Records the stamp since which a table has had its rows and its name (durability::M2).
 //!
 //! A snapshot that opens a table by name gets the table that had this name when the snapshot was
 //! taken, or is refused (`TableChanged`). Row versions describe older states of a table's rows, but

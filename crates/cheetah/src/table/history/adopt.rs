@@ -1,5 +1,5 @@
 //! Transactions that startup finds open: their changes, and the locks that protect these changes
-//! from other transactions (M3, S7).
+//! from other transactions (durability::M3, durability::S7).
 //!
 //! Their rows are locked by the versions they wrote, as for any open transaction. Their tables are
 //! locked again for changes, before the database accepts requests.

@@ -4,7 +4,7 @@
 //! Invariants
 //!   I1  The end of a transaction is one mini-transaction under the mutex of stamps: it writes
 //!       COMMIT or ABORT to the log, a finish record to the undo log, and the row counts. Only then
-//!       is the end published (M1). So an epoch has all of the end or nothing.
+//!       is the end published (durability::M1). So an epoch has all of the end or nothing.
 
 use crate::base::{sound, Lsn, Result, TxnId, UndoPtr};
 use crate::format::log_record::LogRecord;

@@ -7,7 +7,8 @@
 //! it.
 //!
 //! No reader misses a removed record, for the following reasons. Let *t* be the stamp of the mark,
-//! and *p* the last published stamp, read before the slots of the snapshots (H7); *t* <= *p*.
+//! and *p* the last published stamp, read before the slots of the snapshots (durability::H7); *t*
+//! <= *p*.
 //!   - A snapshot not found in a slot is not older than *p*: it sees the mark or a later version.
 //!     So it finds no record instead of a delete-marked one. The same is true of a snapshot opened
 //!     while the record is removed.
@@ -295,8 +296,8 @@ impl Sight {
     /// snapshots that were closed (I3).
     fn look(&mut self, core: &Core) {
         self.up_to = core.transactions.versions.live_and_watched(&mut self.live);
-        // No snapshot is older than the horizon (H7): a slot that shows a smaller stamp is about to
-        // be updated.
+        // No snapshot is older than the horizon (durability::H7): a slot that shows a smaller stamp
+        // is about to be updated.
         let horizon = core.purge.horizon();
         self.live.retain(|&stamp| stamp >= horizon);
         if self.live.len() > 2 && !sound!(true, "purge: overlook snapshots in the middle") {

@@ -4,14 +4,14 @@
 //! Invariants
 //!   P1  PREPARE is logged in the mini-transaction that gives the transaction its XID, and the XID
 //!       is part of the epoch state: the transaction is prepared in both the log and the epoch, or
-//!       in neither (H2).
+//!       in neither (durability::H2).
 //!   P2  A prepared transaction changes nothing. Before it is rolled back, its promise is durably
 //!       withdrawn by a log record of its own. So after a crash in the middle, startup finds a
 //!       transaction that must be rolled back, never half of one that may still be committed.
 //!   P3  A prepared transaction without a session, because its client disconnected or the server
 //!       restarted, is in the list here and keeps its locks. Startup lists the ones it finds, and
-//!       locks their tables for changes, before the database accepts requests (M3). Their rows are
-//!       locked by the versions they wrote, as for any open transaction.
+//!       locks their tables for changes, before the database accepts requests (durability::M3).
+//!       Their rows are locked by the versions they wrote, as for any open transaction.
 //!   P4  The COMMIT of a prepared transaction needs no new room: PREPARE has reserved it.
 //! Locks     the list, briefly; no other lock is taken while it is held.
 

@@ -8,7 +8,8 @@
 //! Invariants
 //!   I1  The removals of a purge step and the record of its progress change in one
 //!       mini-transaction, and the progress is part of the epoch state. So large values are freed
-//!       exactly once, whatever crashes happen (C4). Removing a record again does nothing.
+//!       exactly once, whatever crashes happen (durability::C4). Removing a record again does
+//!       nothing.
 //!   I2  Only one thread at a time purges, here or in interval garbage collection. A thread that
 //!       finds another thread purging returns.
 //!   I3  Undo records of a dropped or quarantined table are skipped: its trees are freed as a
@@ -16,8 +17,8 @@
 //!   I4  Damage found at startup, or in transactions that ended before it, quarantines the table.
 //!       After any other error purge stays where it is, and retries later or at the next startup.
 //!   I5  A record is removed only while it is marked by the transaction being purged, or by one
-//!       that every snapshot sees (C10). [`Purge::horizon`] is set first. It shows to a transaction
-//!       which might restore the mark that purge will not return for it.
+//!       that every snapshot sees (durability::C10). [`Purge::horizon`] is set first. It shows to a
+//!       transaction which might restore the mark that purge will not return for it.
 //!   I6  Purge never waits for another thread: if a thread works on a row, purge retries the row
 //!       later.
 //! Locks     `buffers`, over I/O; a row's purge latch, exclusively, over the mini-transaction; the

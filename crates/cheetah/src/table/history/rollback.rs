@@ -2,10 +2,10 @@
 //!
 //! Invariants
 //!   I1  Each undo record is rolled back by one mini-transaction, which also logs UNDO with the
-//!       record's number (C5). A crash during a rollback therefore leaves a transaction with fewer
-//!       records, never a half rolled back record. UNDO is logged before the trees change: from
-//!       then on the row may be free, and the log record of the next transaction that changes it
-//!       must follow the UNDO.
+//!       record's number (durability::C5). A crash during a rollback therefore leaves a transaction
+//!       with fewer records, never a half rolled back record. UNDO is logged before the trees
+//!       change: from then on the row may be free, and the log record of the next transaction that
+//!       changes it must follow the UNDO.
 //!   I2  ABORT is logged after the last UNDO.
 //!   I3  Undo records of a dropped or quarantined table are skipped: its trees are freed as a
 //!       whole.

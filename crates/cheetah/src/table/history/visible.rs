@@ -32,8 +32,8 @@
 //!
 //! Invariants
 //!   I1  The snapshot was open before the record was copied, and stays open. So transactions that
-//!       it does not see are neither purged nor forgotten (H8), and their undo records exist,
-//!       including those of rolled-back operations (C6).
+//!       it does not see are neither purged nor forgotten (durability::H8), and their undo records
+//!       exist, including those of rolled-back operations (durability::C6).
 //!   I2  Pointers lead only to older records, so each walk ends. Every record must be about this
 //!       transaction, table and key.
 //!   I3  A row whose key changes is deleted at one key and inserted at another. Each key has its

@@ -3,7 +3,7 @@
 //! A change is a list of steps ([`super::plan`]), each of which inserts, replaces or removes one
 //! record. A forward change applies the row first and then its entries; backward and at purge, the
 //! row is last. So a reader that finds an entry touched by a transaction also finds the row
-//! touched, and a reader that finds an untouched row finds untouched entries (C5).
+//! touched, and a reader that finds an untouched row finds untouched entries (durability::C5).
 //!
 //! Invariants
 //!   I1  [`apply`] runs inside one mini-transaction and changes the clustered tree, the secondary
@@ -523,7 +523,7 @@ pub(crate) fn pages_needed(table: &Table, change: &Change, paths: &mut Paths) ->
 }
 
 /// Enters the mini-transaction once no page needs to be read inside it, where a read error would
-/// stop the engine (B10). Does I/O.
+/// stop the engine (leaves::B10). Does I/O.
 pub(crate) fn enter<'p>(
     pool: &'p Pool,
     table: &Table,
@@ -546,7 +546,7 @@ pub(crate) fn enter<'p>(
 
 /// Turns the tickets into reservations, for all changes that are to be pending for their leaves.
 /// Returns `false`, with nothing reserved, if one ticket is no longer valid. Inside the
-/// mini-transaction, before any change (B10).
+/// mini-transaction, before any change (leaves::B10).
 fn reserve(mtr: &MiniTransaction<'_>, table: &Table, change: &Change, paths: &mut Paths) -> Result<bool> {
     let mut are_reserved = Ok(true);
     for step in &change.steps {

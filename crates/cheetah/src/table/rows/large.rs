@@ -6,14 +6,15 @@
 //! locator. The next row operation of the transaction then claims the finished values, in order.
 //!
 //! Invariants
-//!   I1  The log has no page numbers: redo takes the same steps and may use other pages (C4).
+//!   I1  The log has no page numbers: redo takes the same steps and may use other pages
+//!       (durability::C4).
 //!   I2  Until its row operation is done, a value belongs to the undo records of its steps;
 //!       afterwards, it belongs to the row. Undoing the row operation returns the value to those
 //!       undo records. So a crash or a rollback at any moment frees each page exactly once.
 //!   I3  The values that an update or delete drops belong to its undo record's `freed` list from
-//!       the commit on (H6). A value is either on that list or kept by the new row, never both.
-//!       When redo applies an operation as separate record changes, there is no undo record, and
-//!       redo frees the values at once.
+//!       the commit on (durability::H6). A value is either on that list or kept by the new row,
+//!       never both. When redo applies an operation as separate record changes, there is no undo
+//!       record, and redo frees the values at once.
 //!   I4  A locator has the length of the value and the ID of its root page. The number of levels of
 //!       index pages follows from the length.
 
@@ -329,7 +330,7 @@ fn damaged(page: PageId, detail: &str) -> Error {
 }
 
 /// Refuses to free pages that the table does not own: freeing a page twice must not take it from
-/// its new owner (C4).
+/// its new owner (durability::C4).
 pub(crate) fn check_owner<'p>(
     core: &Core,
     owner: TreeId,

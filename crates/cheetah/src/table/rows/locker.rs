@@ -9,8 +9,8 @@
 //!       version: the version names the writer. A version whose transaction has ended is committed,
 //!       because rollback removes versions from their records before the transaction ends.
 //!   I3  A writer counts as ended once its stamp is published, not when its outcome is decided. So
-//!       a snapshot opened while holding the lock sees what that writer committed (M13). Between
-//!       the two moments, the caller checks the record again.
+//!       a snapshot opened while holding the lock sees what that writer committed
+//!       (durability::M13). Between the two moments, the caller checks the record again.
 //!   I4  A row that a scan has just locked exclusively needs no second request when the transaction
 //!       changes it next. The key is remembered until a row lock is released, a rollback happens,
 //!       or the transaction ends: until then the lock cannot be lost.
@@ -325,11 +325,11 @@ impl Locker {
     }
 
     /// Requests `lock` on the record of `key`, whose version belongs to another open transaction,
-    /// or to one whose commit is just being published (M13). If the caller is going to wait, the
-    /// lock of `holder` is entered in the lock table first. A caller that gets the lock checks the
-    /// record again, because the holder may have ended, or may have released the row although it
-    /// still has to roll back an older change of it. A record lock is released before that check,
-    /// which requests the lock again.
+    /// or to one whose commit is just being published (durability::M13). If the caller is going to
+    /// wait, the lock of `holder` is entered in the lock table first. A caller that gets the lock
+    /// checks the record again, because the holder may have ended, or may have released the row
+    /// although it still has to roll back an older change of it. A record lock is released before
+    /// that check, which requests the lock again.
     pub(crate) fn ask_behind(
         &self,
         holder: TxnId,

@@ -224,7 +224,7 @@ impl Seen<'_> {
     }
 
     /// Returns whether no reader needs a record that may exist under the new entry's key: there is
-    /// no record under the new key of the row, or every snapshot sees that record (B8).
+    /// no record under the new key of the row, or every snapshot sees that record (leaves::B8).
     fn is_first_of_its_key(&self, change: &Change) -> bool {
         let in_place = if change.keeps_key() { Some(change.old) } else { change.marked };
         let is_first = match (in_place, self) {

@@ -27,7 +27,7 @@ pub(crate) fn use_keys(keys: &Keys, map: &MapStore, ids: &[u32]) -> Result<()> {
 /// Replaces the current keys with newer versions, if any exist. If CONTROL lacks room for all of
 /// them alongside the older versions, the remaining keys follow after a rotation pass, when the
 /// older versions are forgotten. Keys that cannot be fetched now are left for the next attempt
-/// (E11). Returns `Limit` if CONTROL is full of current keys.
+/// (durability::E11). Returns `Limit` if CONTROL is full of current keys.
 pub(crate) fn use_newest_versions(keys: &Keys, map: &MapStore) -> Result<()> {
     let newer = |name: &KeyName| {
         let newest = keys.newest_version(name.id)?;

@@ -99,8 +99,8 @@ impl Core {
     }
 
     /// Quarantines a table that startup cannot process. `error` is damage found at startup or, if
-    /// `is_left_over`, damage that the background finds in work left over from startup (N3).
-    /// Returns any other error.
+    /// `is_left_over`, damage that the background finds in work left over from startup
+    /// (durability::N3). Returns any other error.
     pub(crate) fn quarantine(&self, table: TableId, error: Error, is_left_over: bool) -> Result<()> {
         if let Some(losses) = &self.losses {
             // A lack of space for the copy is not damage.

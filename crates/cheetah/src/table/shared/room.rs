@@ -2,7 +2,8 @@
 //!
 //! Invariants
 //!   - Room is made outside of mini-transactions: it may wait and do I/O.
-//!   - Work that rolls back or frees space gets room even on a full disk (H3, O1).
+//!   - Work that rolls back or frees space gets room even on a full disk (durability::H3,
+//!     durability::O1).
 //!   - Work that would be refused, or that has used part of the reserve, frees space first.
 
 use super::parts::Core;
@@ -39,12 +40,12 @@ pub(crate) enum Need {
     /// Adds data: refused when the disk is full, before anything is changed.
     New,
     /// Deletes: may use half of the reserve, because deleting leads to free space, but leaves the
-    /// rest to rollbacks (H3).
+    /// rest to rollbacks (durability::H3).
     Delete,
     /// Purges deleted records: may use another quarter of the reserve.
     Purge,
-    /// Rolls back: must succeed on a full disk, from the reserve (H3). Refused only if a checkpoint
-    /// and a collection have just freed nothing; the background tries again.
+    /// Rolls back: must succeed on a full disk, from the reserve (durability::H3). Refused only if
+    /// a checkpoint and a collection have just freed nothing; the background tries again.
     RollBack,
     /// Ends a transaction, drops or frees.
     Back,
@@ -102,8 +103,8 @@ impl Core {
 
     /// Frees space from time to time while the disk is full: images replaced by rolled-back pages
     /// are freed only when a checkpoint has committed, and a long rollback would use up the reserve
-    /// before that (H3). Returns whether the disk is full, or `DiskFull` if it is too full for this
-    /// need. New data is checked when room is made in memory; redo is not checked.
+    /// before that (durability::H3). Returns whether the disk is full, or `DiskFull` if it is too
+    /// full for this need. New data is checked when room is made in memory; redo is not checked.
     fn relieve_disk(&self, need: Need) -> Result<bool> {
         let is_redo = self.journal.log().is_none();
         if is_redo || need == Need::New {

@@ -1,4 +1,4 @@
-//! Keeps two writers from adding the same key to a unique index at the same time (H4).
+//! Keeps two writers from adding the same key to a unique index at the same time (durability::H4).
 //!
 //! Two entries with one key end with different clustered keys, so they may be in different leaves
 //! and no page latch covers both. A writer therefore holds the latch of a key from its uniqueness

@@ -20,8 +20,8 @@ impl LockTable {
     /// `is_active` returns whether the version's transaction has neither committed nor rolled back.
     /// It is called after the lock was added; if it returns false, the lock is removed again.
     /// Because the holder leaves that state before it calls [`release_all`](Self::release_all), no
-    /// lock is left behind (M8). `is_active` is called under a mutex: it must not wait, nor call
-    /// the lock table. Fails with `LockTableFull` if there is no memory.
+    /// lock is left behind (durability::M8). `is_active` is called under a mutex: it must not wait,
+    /// nor call the lock table. Fails with `LockTableFull` if there is no memory.
     pub fn convert_implicit(
         &self,
         holder: Owner,

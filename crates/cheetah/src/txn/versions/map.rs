@@ -6,8 +6,9 @@
 //!   I1  An outcome changes once, from active to an end; only a startup makes a frozen transaction
 //!       active.
 //!   I2  All transactions of a missing chunk before the newest are frozen. A chunk is dropped when
-//!       all of its transactions have ended at or before the horizon (H8), even while older
-//!       transactions are active: a single old transaction does not keep the whole map in memory.
+//!       all of its transactions have ended at or before the horizon (durability::H8), even while
+//!       older transactions are active: a single old transaction does not keep the whole map in
+//!       memory.
 //!   I3  The newest chunk is kept. An ID after it has not been assigned yet: its transaction is
 //!       active. No ID is assigned before all shards show its chunk.
 //!   I4  A chunk is *alike* if all its transactions have ended and no open snapshot is between the

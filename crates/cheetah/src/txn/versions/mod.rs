@@ -8,12 +8,12 @@
 //! Invariants
 //!   I1  Commit order is stamp order: stamp, log record, counts, outcome and publication of a
 //!       transaction come before those of the next one, under one mutex; everything that a snapshot
-//!       may look up exists before its stamp is published (M1).
+//!       may look up exists before its stamp is published (durability::M1).
 //!   I2  A reader's answer about a transaction does not change while its snapshot is open: a stamp
 //!       is published after the outcome, and later stamps are larger.
 //!   I3  No snapshot is older than any horizon that was returned (H7), and the map forgets only
-//!       transactions at or below it (H8). So a record may be judged only by a snapshot that was
-//!       open when the record was copied.
+//!       transactions at or below it (durability::H8). So a record may be judged only by a snapshot
+//!       that was open when the record was copied.
 //! Locks     `commits` during the publication; within it no other lock of this module. `swept`,
 //!           then `directory`, then shards, each briefly. A reader takes its thread's shard shared,
 //!           and only for a transaction that is not known to be frozen.
