@@ -1,5 +1,5 @@
-//! The misses that the cache curve predicts for more or less memory match those of a cache of that
-//! size.
+//! Prints the misses that the cache curve predicts for other sizes of memory, and the misses at
+//! those sizes.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
@@ -49,16 +49,21 @@ fn read(disk: &SimDisk, pool_bytes: u64) -> (f64, Vec<CurvePoint>) {
     let before = status(&db, "pool_reads");
     get(GETS);
     let reads = (status(&db, "pool_reads") - before) as f64 * 1000.0 / GETS as f64;
-    println!(
-        "{:?}",
-        db.status().into_iter().filter(|e| e.0.starts_with("memory") && e.1 > 0).collect::<Vec<_>>()
-    );
     (reads, db.cache_curve())
 }
 
-/// The curve must predict the page reads of the same requests with half and with twice the memory.
+/// Returns the page reads for a thousand rows that the curve of a run predicts for `percent` of its
+/// memory.
+fn predicted((reads, curve): &(f64, Vec<CurvePoint>), percent: u64) -> f64 {
+    let misses = |percent| {
+        let point = curve.iter().find(|point| point.percent == percent).unwrap();
+        point.misses_per_million as f64
+    };
+    reads * misses(percent) / misses(100)
+}
+
 #[test]
-fn half_and_twice_the_memory_are_foretold() {
+fn the_curve_predicts_the_reads_with_half_and_with_twice_the_memory() {
     let disk = SimDisk::new();
     {
         let db = open(&disk, 64 << 20);
@@ -72,8 +77,10 @@ fn half_and_twice_the_memory_are_foretold() {
     }
     let small = 4 << 20;
     let sizes = [small / 2, small, 2 * small].map(|bytes| read(&disk, bytes));
-    for (no, (reads, curve)) in sizes.iter().enumerate() {
-        println!("{no}: {reads:.0}");
-        curve.iter().for_each(|p| println!("   {p:?}"));
+    for (from, to, percent) in [(1, 0, 50), (0, 1, 200), (1, 2, 200)] {
+        let (reads, expected) = (sizes[to].0, predicted(&sizes[from], percent));
+        let is_near = (reads - expected).abs() <= expected * 0.4 || reads.max(expected) < sizes[1].0 / 10.0;
+        assert!(is_near, "{reads:.0} reads with {percent} % of the memory, {expected:.0} predicted");
     }
+    assert!(sizes[0].0 > 2.0 * sizes[1].0 && sizes[1].0 > 100.0, "the sizes differ enough: {sizes:?}");
 }
