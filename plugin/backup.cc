@@ -3,9 +3,9 @@
 // server calls end_backup before it releases commits, so the pinned state matches that position.
 //
 // A program that copies only the engines it knows would report success without our tables. So the
-// first stage fails, unless the backup was announced as one that handles this engine.
+// first stage fails, unless the backup was announced as one that handles this engine. The program
 // cheetah-backup announces it in a separate session, because it cannot use the session of
-// mariadb-backup; other programs set a variable.
+// mariadb-backup. Other programs set a variable.
 #include "backup.h"
 
 #include "ddl/orphans.h"
@@ -54,8 +54,8 @@ static void note_position(Notes *notes) {
   if (!mysql_bin_log.append_state_pos(&gtid)) notes->emplace_back("gtid", std::string(gtid.ptr(), gtid.length()));
 }
 
-// Returns whether the backup still blocks commits. It does not if its stages ended early, or the
-// connection was lost.
+// Returns whether the backup still blocks commits. The result is false if its stages ended early,
+// or the connection was lost.
 static bool blocks_commits(THD *thd) {
   return thd != nullptr && !thd_killed(thd) &&
          thd->mdl_context.is_lock_owner(MDL_key::BACKUP, "", "", MDL_BACKUP_WAIT_COMMIT);
@@ -91,7 +91,7 @@ static bool has_lasting_tables() {
 
 // Returns whether a session holds the user lock that announces that the next backup handles this
 // engine. The server releases the lock when the session ends for any reason. An announcement is
-// valid for one backup only: a second backup, which waited until the first ended its stages, was
+// valid for one backup only. A second backup that waited for the end of the first one's stages is
 // not announced. The server runs the stages of one backup at a time.
 static bool is_announced(THD *thd) {
   MDL_key lock(MDL_key::USER_LOCK, "cheetah_backup_stages", "");

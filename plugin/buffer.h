@@ -27,8 +27,8 @@ class Buffer {
   CheetahBytes bytes() const { return CheetahBytes{data_, size_}; }
   CheetahBytes bytes(size_t from, size_t to) const { return CheetahBytes{data_ + from, to - from}; }
 
-  // Makes room for `count` more bytes and returns where to write them. `advance` adds them to the
-  // size.
+  // Makes room for `count` more bytes and returns the place to write them. `advance` adds them to
+  // the size.
   unsigned char *reserve(size_t count) {
     if (size_ + count > capacity_) grow(size_ + count);
     return data_ + size_;

@@ -37,7 +37,7 @@ static int corrupted(THD *thd) {
   return HA_ERR_CRASHED;
 }
 
-// Reports a missing key. The server's message does not contain the reason, so the reason is logged.
+// Reports a missing encryption key. The server's message lacks the reason, so the reason is logged.
 static int without_key(THD *thd) {
   log_failure();
   warn(thd, HA_ERR_DECRYPTION_FAILED);
@@ -50,8 +50,8 @@ static int ends_transaction(THD *thd, int error) {
   return error;
 }
 
-// Reports that a commit or rollback did not end as requested. The server shows only the number of
-// an error of COMMIT or ROLLBACK, so the message is also given as a warning.
+// Reports that a commit or rollback ended differently than requested. The server shows only the
+// number of an error of COMMIT or ROLLBACK, so the message is also given as a warning.
 static int not_as_asked(THD *thd) {
   log_failure();
   warn(thd, ER_ERROR_DURING_ROLLBACK);

@@ -19,7 +19,7 @@ enum OwnError {
   own_error_last = own_error_rollback
 };
 
-// Returns the handler error for a CheetahCode. If the server's message would not say enough, the
+// Returns the handler error for a CheetahCode. If the server's message is not specific enough, the
 // engine's message is added as a warning. Storage failures also go to the error log. Marks the
 // transaction of `thd` for rollback where the engine requires it.
 int handler_error(int32_t code, THD *thd);

@@ -45,7 +45,7 @@ static int savepoint_rollback(THD *thd, void *place) {
 static int savepoint_release(THD *, void *) { return 0; }
 
 // Returns whether a rollback to a savepoint may release metadata locks. As in InnoDB, locks survive
-// the rollback, and so must the metadata locks of their tables.
+// the rollback, so the metadata locks of their tables must survive, too.
 static bool savepoint_rollback_can_release_mdl(THD *thd) {
   Session *session = Session::existing(thd);
   return session == nullptr || !cheetah_holds_locks(session->txn());

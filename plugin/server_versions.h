@@ -90,7 +90,8 @@ inline bool has_vector_index(TABLE_SHARE *share) { return share->hlindexes() != 
 
 #else
 
-// In these releases transaction functions of the handlerton also get the handlerton as an argument.
+// In these releases transaction functions of the handlerton also receive the handlerton as an
+// argument.
 template <auto function>
 struct OfTransaction;
 template <typename Result, typename... Arguments, Result (*function)(Arguments...)>

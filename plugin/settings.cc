@@ -25,7 +25,7 @@ static double stall_warning;
 static my_bool data_file_buffering, checkpoint_now, stats_auto_recalc, print_all_deadlocks;
 const char *compression_names[] = {"none", "lz4", "zstd", NullS};
 static TYPELIB compression_type = list_of(compression_names);
-// The names for the values of the flag that the engine gets: 0 and 1.
+// The names of the two values of the engine's flag, 0 and 1.
 static const char *change_buffering_names[] = {"none", "all", NullS};
 static TYPELIB change_buffering_type = list_of(change_buffering_names);
 
@@ -317,7 +317,7 @@ CheetahConfig open_config() {
 }
 
 // Returns the variable with this name, if it exists. With the last argument true, an unknown name
-// is no error (1193), despite the argument's name.
+// is no error (1193), although the argument's name suggests the opposite.
 static sys_var *find_variable(THD *thd, const char *name) { return find_sys_var(thd, name, strlen(name), true); }
 
 // Returns whether every deadlock is logged. InnoDB's variable has the same effect, because users

@@ -48,7 +48,7 @@ uint64_t ft_result_cache_limit();
 bool prints_all_deadlocks();
 // Returns whether programs that do not know the engine may back up the server.
 bool allows_foreign_backup(THD *thd);
-// Returns whether rows may be written although the other nodes of a cluster do not get them.
+// Returns whether rows may be written although the other nodes of a cluster do not receive them.
 bool allows_local_writes(THD *thd);
 // Returns the seconds for which the state of a backup stays pinned.
 unsigned snapshot_max_age();

@@ -1,4 +1,4 @@
-//! The content of a dictionary: refused, or usable to compress with.
+//! The content of a dictionary: refused, or usable for compression.
 #![no_main]
 #![allow(dead_code, reason = "the checks of all decoders are in one file")]
 

@@ -1,5 +1,5 @@
-//! Any bytes, given length, checksum and a small header, decode to an error or a page that passes
-//! verification; searching them for a record never panics.
+//! Any bytes, with a correct length and checksum and a small header, decode to an error or a page
+//! that passes verification. The search for a record in them never panics.
 #![no_main]
 
 use cheetah::testing::base::{PageId, TreeId};
@@ -42,7 +42,8 @@ fn image_around(choices: &[u8; 6], content: &[u8], dictionary: &Dictionary) -> V
 fuzz_target!(|bytes: &[u8]| {
     let Some((choices, content)) = bytes.split_first_chunk() else { return };
     let like_all = b"what all pages are like ".repeat(20);
-    let dictionary = Dictionary::new(PageId(DICTIONARY), &like_all).expect("not like a trained dictionary");
+    let dictionary = Dictionary::new(PageId(DICTIONARY), &like_all)
+        .expect("the content is not like a trained dictionary");
     let mut image = image_around(choices, content, &dictionary);
     let crc = seal(&mut image, 64);
     let location = Location::of_address(64, image.len() as u32, crc);

@@ -265,7 +265,7 @@ void KeyPart::describe(Buffer *out) const {
   for (uint word : words) out->append_varint(word);
 }
 
-// A text column may have become longer: `max_bytes` shows how much of the text is in the key.
+// A text column may have become longer: `max_bytes` is the length of the text in the key.
 bool KeyPart::same_encoding(const KeyPart &other, const std::vector<uint> &was) const {
   bool text = kind_ == Kind::text;
   return was[field_->field_index] == other.field_->field_index && kind_ == other.kind_ && nullable_ == other.nullable_ &&

@@ -11,8 +11,8 @@
 namespace cheetah {
 
 // One part of an index key: [flag, only if nullable: 0 for NULL, 1 for a value][value]. For DESC
-// all bytes are inverted. The encoding of a value is never a proper prefix of another value's (T3),
-// so parts follow each other without separators.
+// all bytes are inverted. The encoding of a value is never a proper prefix of the encoding of
+// another value (T3), so parts follow each other without separators.
 class KeyPart {
  public:
   void init(TABLE *table, const KEY_PART_INFO &part);
@@ -22,7 +22,7 @@ class KeyPart {
   // not be NULL.
   void append_as(const uchar *record, bool nullable, bool descending, Buffer *scratch, Buffer *out) const;
   // Like `append_as`, but takes the value from a key of this index, in which the part begins at
-  // `at`. Returns where the next part begins; nullptr if the part is NULL or the key is invalid.
+  // `at`. Returns the start of the next part; nullptr if the part is NULL or the key is invalid.
   const uchar *append_from_key(const uchar *at, const uchar *end, bool nullable, bool descending, Buffer *out) const;
   // Like `append`, but takes the value from the server's key image. Returns the image's next part.
   const uchar *append_image(const uchar *image, Buffer *scratch, Buffer *out) const;
@@ -105,8 +105,9 @@ class KeyCodec {
   void init(TABLE *table, const KEY &key, const KEY *clustered);
 
   void append(const uchar *record, Buffer *scratch, Buffer *out) const;
-  // Appends the parts of a key image that `map` selects (always the first parts). The image of an
-  // extended key continues with the parts of the clustered key whose columns are not in this key.
+  // Appends the parts of a key image that `map` selects; they are always the first parts. The image
+  // of an extended key continues with the parts of the clustered key whose columns are not in this
+  // key.
   void append_image(const uchar *image, key_part_map map, Buffer *scratch, Buffer *out) const;
   // Decodes the key into the columns of `record`. Returns false if the key is invalid.
   bool decode(CheetahBytes key, uchar *record) const;

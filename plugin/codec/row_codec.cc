@@ -28,8 +28,8 @@ static bool given_by_key(const Field *field, const KeyCodec *clustered) {
 void RowCodec::init(TABLE *table, const KeyCodec *clustered) {
   clustered_ = clustered;
   null_bytes_ = table->s->null_bytes;
-  // `add` resets columns of the record to find the content of NULL columns. The record is not ours,
-  // so it is restored.
+  // `add` resets columns of the record to find the content of NULL columns. The record belongs to
+  // the server, so it is restored.
   std::vector<uchar> record(table->record[0], table->record[0] + table->s->reclength);
   for (Field **field = table->field; *field != nullptr; field++) {
     if (!is_stored(*field)) add_unstored(*field, table);

@@ -5,8 +5,8 @@
 //   [varint of each value: length << 1 | external][bytes of the values]
 //
 // Invariants
-//   R1  Virtual columns are not stored, nor are columns that can be decoded exactly from the
-//       clustered key.
+//   R1  Virtual columns, and columns that can be decoded exactly from the clustered key, are not
+//       stored.
 //   R2  A NULL in a fixed-width column is stored with the bytes of the column after `reset`. The
 //       bytes compress well. Also, the server compares whole records: if it sets a NULL column to
 //       NULL again, the record is unchanged.

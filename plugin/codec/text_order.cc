@@ -40,7 +40,7 @@ static size_t append_codes(CHARSET_INFO *cs, const uchar *text, size_t length, u
 }
 
 // Returns whether trailing spaces are ignored. With one weight per character, a CHAR of a NO PAD
-// collation sorts like one of a PAD SPACE collation, because its width is always the same.
+// collation sorts like a CHAR of a PAD SPACE collation, because its width is always the same.
 static bool pads(const CHARSET_INFO *cs, bool fixed_width) {
   if (cs == &my_charset_bin) return false;
   return !(cs->state & MY_CS_NOPAD) || (fixed_width && cs->uca == nullptr);

@@ -42,7 +42,7 @@ class TextOrder {
   // weights of a prefix of a text are a prefix of its weights, if the collation compares character
   // by character.
   static bool has_one_level(const CHARSET_INFO *charset);
-  // Append the two parts of what `append` appends, for a collation with one level.
+  // Append the two parts of the encoding that `append` appends, for a collation with one level.
   void append_beginning(const uchar *text, size_t length, Buffer *scratch, Buffer *out) const;
   void append_end(Buffer *out) const;
   // Returns the size in bytes of the first `max_chars` characters.
@@ -62,7 +62,7 @@ class TextOrder {
   uint whole_bytes() const { return whole_bytes_; }
 
   // Appends a description. Two orders of a collation have equal descriptions exactly if they encode
-  // all values that fit both alike.
+  // alike all values that fit both orders.
   void describe(Buffer *out) const;
 
   // Returns the maximum size of an encoding, except for values with extraordinarily many weights.

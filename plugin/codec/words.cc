@@ -87,7 +87,7 @@ static size_t put_in_lower_case(CHARSET_INFO *charset, const uchar *word, size_t
 }
 
 // Puts the weights of the word into `weights_`. Unless the collation is binary, the word is first
-// converted to lower case, like InnoDB's. Returns the word that has these weights.
+// converted to lower case, as in InnoDB. Returns the word that has these weights.
 CheetahBytes WordCodec::encode(const uchar *word, size_t bytes, Length length) {
   lower_case_.clear();
   weights_.clear();

@@ -47,7 +47,7 @@ class WordCodec {
   bool touches(const MY_BITMAP *columns) const;
 
  private:
-  // How much of a word to encode: up to the longest word of the index, or the whole word.
+  // The part of a word to encode: up to the longest word of the index, or the whole word.
   enum class Length { of_index, whole };
 
   template <typename Each>

@@ -4,7 +4,8 @@
 // have no rows of actions, because the replica's engine repeats them, and triggers must not fire.
 //
 // If a table appears more than once in a chain of actions, all its levels use the same handler. So
-// the handler's records are restored when a level ends, and a level keeps no other state in it.
+// the handler's records are restored when a level ends, and a level keeps no other state in the
+// handler.
 #include "constraints/actions.h"
 
 #include "constraints/foreign_keys.h"
@@ -169,7 +170,7 @@ int ha_cheetah::follow_row(const Action &action, uint32_t index_no, CheetahCurso
 }
 
 // Marks only the columns of the constraint as written. A table with generated columns keeps all
-// columns marked, because the server may compute others from them.
+// columns marked, because the server may compute other columns from the written ones.
 void ha_cheetah::write_only(const std::vector<KeyPart> &parts, size_t count) {
   if (table->vfield != nullptr) return;
   bitmap_clear_all(&table->tmp_set);

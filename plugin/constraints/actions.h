@@ -13,8 +13,8 @@ class ha_cheetah;
 
 namespace cheetah {
 
-// A change of rows in one table, linked through `cause` to the change that triggered it, up to the
-// row that the statement itself changes.
+// A change of rows in one table, linked through `cause` to the change that caused it, up to the row
+// that the statement itself changes.
 struct CascadeStep {
   const CascadeStep *cause;  // nullptr for a row of the statement
   const std::string *table;

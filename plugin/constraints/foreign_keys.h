@@ -30,7 +30,8 @@ std::string shown_table(const std::string &engine_name);
 // constraints.
 void show_table_name(void *, CheetahBytes name, CheetahTextSink sink, void *context);
 
-// Returns which children prevent the statement from dropping their parent: a CheetahReferenced.
+// Returns the kind of children that prevent the statement from dropping their parent: a
+// CheetahReferenced.
 uint8_t kept_by(THD *thd);
 
 // Adds a warning with the reason why a constraint is refused.

@@ -30,7 +30,7 @@ int32_t OrphanSearch::run(CheetahTxn *txn, const CheetahTable *child, Orphans *o
 }
 
 // Encodes the constraint's columns of a child's entry into `key_`, in the form of the parent's
-// index. Returns where the columns end in the entry; nullptr if a column is NULL.
+// index. Returns the end of the columns in the entry; nullptr if a column is NULL.
 const uchar *OrphanSearch::encode(CheetahBytes key) {
   const uchar *at = key.data, *end = key.data + key.len;
   key_.clear();

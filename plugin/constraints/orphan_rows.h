@@ -22,8 +22,8 @@ struct Orphans {
 };
 
 // One check of the rows of a constraint that has indexes on both sides. The child's index is read
-// in order, and the parent's is searched once for each distinct key. Both are read in the snapshot
-// of `txn`, without locks.
+// in order, and the parent's index is searched once for each distinct key. Both are read in the
+// snapshot of `txn`, without locks.
 class OrphanSearch {
  public:
   // `table`: the child. All columns are in its read set.

@@ -30,7 +30,8 @@ static void append_action(const char *when, uint8_t action, String *out) {
 namespace cheetah {
 
 uint8_t kept_by(THD *thd) {
-  // After a crash the server completes or rolls back interrupted statements. Neither may fail.
+  // After a crash the server completes or rolls back interrupted statements. Completion and
+  // rollback may not fail.
   if (!engine.ddl_recovered || thd == nullptr) return CHEETAH_REFERENCED_IGNORED;
   if (thd_test_options(thd, OPTION_NO_FOREIGN_KEY_CHECKS)) return CHEETAH_REFERENCED_IGNORED;
   switch (thd_sql_command(thd)) {

@@ -37,8 +37,7 @@ class Alteration {
   // dropped or reordered.
   bool has_names() const;
 
-  // Returns the change that the engine makes to the present rows; null if the columns stay the
-  // same.
+  // Returns the engine's change of the present rows; null if the columns stay the same.
   const CheetahNewRows *new_rows() const { return changes_columns() ? &new_rows_.for_engine : nullptr; }
 
   // Returns why the table must be copied; null if the engine can keep or convert its rows, keep its
@@ -55,7 +54,7 @@ class Alteration {
 
   const KEY *key(unsigned index) const;
 
-  // Returns whether constraints are added that the existing rows must be checked against.
+  // Returns whether added constraints must be checked for the existing rows.
   bool adds_checked_constraints() const;
 
   // Returns whether an added constraint names a virtual column, which rows do not contain: the
@@ -78,7 +77,8 @@ class Alteration {
 
   bool keeps_column(const std::string &name) const;
 
-  // Returns whether existing keys change their KEY_BLOCK_SIZE, which is used if the table has none.
+  // Returns whether the KEY_BLOCK_SIZE of existing keys changes. That size applies if the table has
+  // none.
   bool changes_sizes_of_keys() const;
 
   // Returns why the engine cannot build the index; null if it can. Only the server can compute

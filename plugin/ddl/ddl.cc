@@ -73,14 +73,14 @@ int ha_cheetah::create(const char *path, TABLE *form, HA_CREATE_INFO *info) {
 }
 
 // Returns whether the statement is DROP PARTITION or CONVERT PARTITION, which remove rows from a
-// table without deleting them. All other changes replace the partitions they drop.
+// table without deleting them. All other changes replace the partitions that they drop.
 static bool takes_partitions_out(THD *thd) {
   static constexpr ulonglong taking = ALTER_PARTITION_DROP | ALTER_PARTITION_CONVERT_OUT;
   bool alters = thd != nullptr && thd_sql_command(thd) == SQLCOM_ALTER_TABLE;
   return alters && (thd->lex->alter_info.partition_flags & taking) != 0;
 }
 
-// Called after a partition was dropped or renamed. Tells the engine if the statement removed the
+// Called after a partition was dropped or renamed. Notifies the engine if the statement removed the
 // partition's rows from the table.
 static void note_partition_gone(THD *thd, const std::string &name) {
   std::string siblings = siblings_of_partition(name);

@@ -23,7 +23,7 @@ std::vector<std::string> table_names(const std::string &prefix) {
   return search.names;
 }
 
-// Returns where the partition mark begins, after the name of the table.
+// Returns the start of the partition mark, after the name of the table.
 static size_t find_partition(const std::string &name) {
   size_t partition = name.find("#P#");
   return partition != std::string::npos ? partition : name.find("#p#");

@@ -32,7 +32,7 @@ int choose_format(THD *thd, const TABLE *form, const HA_CREATE_INFO *info, Cheet
 // `choose_format`.
 int choose_encryption(THD *thd, const TABLE *form, CheetahEncryption *encryption);
 
-// Warns of each other option that it has no effect.
+// Warns of each other option, which has no effect.
 void warn_of_ignored_options(THD *thd, const HA_CREATE_INFO *info);
 
 }  // namespace cheetah

@@ -7,7 +7,7 @@
 
 namespace cheetah {
 
-// InnoDB's variables for this, with their meanings.
+// The counterparts of InnoDB's variables, with the same meanings.
 extern st_mysql_sys_var *const sysvar_default_encryption_key_id;
 extern st_mysql_sys_var *const sysvar_encrypt_tables;
 extern st_mysql_sys_var *const sysvar_encrypt_log;

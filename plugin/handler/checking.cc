@@ -49,8 +49,8 @@ static void report_orphans(THD *thd, const TABLE *table, const std::string &data
   }
 }
 
-// The number of times that a check starts again because a table of the constraint was altered or
-// truncated meanwhile.
+// The maximum number of times that a check restarts because a table of the constraint was altered
+// or truncated meanwhile.
 static constexpr unsigned searches_max = 100;
 
 static void report_unserved(THD *thd, const TABLE *table, const CheetahForeignKey &constraint) {
@@ -89,8 +89,8 @@ int ha_cheetah::quick_check(THD *thd) {
   return result_of_check(thd, code, findings.count);
 }
 
-// Reads in a new snapshot: if all changes were checked, each row in it has its parent, whatever
-// other transactions change meanwhile.
+// Reads in a new snapshot. If all changes were checked, each row in the snapshot has its parent,
+// regardless of concurrent changes.
 int32_t ha_cheetah::search_orphans(size_t no, Orphans *orphans) {
   TxnHandle txn(new_transaction());
   if (!txn) return CHEETAH_CODE_FATAL;

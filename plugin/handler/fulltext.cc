@@ -7,8 +7,8 @@
 // used for both.
 //
 // In a locking read, the search finds the latest committed rows, regardless of the snapshot. If a
-// row changed before it was locked, the search runs again for this row, so that the statement gets
-// no row that no longer matches.
+// row changed before it was locked, the search runs again for this row, so that the statement
+// receives no row that no longer matches.
 #include "engine.h"
 #include "errors.h"
 #include "handler/ha_cheetah.h"
@@ -164,7 +164,7 @@ int ha_cheetah::search_words(const FulltextSearch &search, CheetahMatches **matc
   return handler_error(cheetah_search(txn_, engine_table_.get(), no, &asked, matches), ha_thd());
 }
 
-// Gets the rank of one row in the search; 0 if the row does not match.
+// Returns the rank of one row in the search through `rank`; 0 if the row does not match.
 int ha_cheetah::rank_now(FulltextSearch *search, CheetahBytes key, float *rank) {
   int error = begin_unlocked(false);
   if (error != 0) return error;
@@ -293,8 +293,8 @@ int ha_cheetah::change_words(const uchar *old_record, const uchar *new_record) {
   return 0;
 }
 
-// Begins loads for the words of loaded rows. An index for which the engine returns no load gets its
-// words row by row.
+// Begins loads for the words of loaded rows. If the engine returns no load for an index, its words
+// are written row by row.
 int ha_cheetah::begin_word_loads() {
   word_loads_.clear();
   for (size_t no = 0; no < codec_.fulltext().size(); no++) {

@@ -36,7 +36,7 @@ ha_cheetah::ha_cheetah(handlerton *hton, TABLE_SHARE *share) : CostedHandler(hto
 // Returns the properties of the handler. The server calls this again whenever a statement locks the
 // table. A locking read must visit the rows that it counts, so it has no HA_HAS_RECORDS. If reads
 // do not lock ranges, the server makes its own checks (UNIQUE .. USING HASH, WITHOUT OVERLAPS)
-// after it has written the row, so that one of two concurrent writers finds the other's row.
+// after it has written the row, so that one of two concurrent writers finds the row of the other.
 handler::Table_flags ha_cheetah::table_flags() const {
   Table_flags counts = read_ == CHEETAH_READ_CONSISTENT || is_temporary() ? HA_HAS_RECORDS : 0;
   // Like InnoDB: statement-based replication has the same effect on the replica only if no other
@@ -67,7 +67,7 @@ uint ha_cheetah::max_supported_key_length() const { return key_bytes_max; }
 
 uint ha_cheetah::max_supported_key_part_length() const { return key_part_bytes_max; }
 
-// Returns the row format that SHOW TABLE STATUS shows: the one named in the definition.
+// Returns the row format that SHOW TABLE STATUS shows: the format named in the definition.
 enum row_type ha_cheetah::get_row_type() const {
   if (table_share == nullptr) return ROW_TYPE_DYNAMIC;
   return static_cast<enum row_type>(

@@ -28,7 +28,7 @@ struct Orphans;
 
 // Returns the engine's name of the table with this path ("./db/table" becomes "db/table").
 std::string table_name_of_path(const char *path);
-// Returns whether the engine's name is that of a temporary table.
+// Returns whether the engine's name is the name of a temporary table.
 bool is_temporary_name(const std::string &name);
 // Returns the size of a row's position: `ref_length` of the handler.
 uint position_bytes(const TableCodec &codec);
@@ -337,7 +337,7 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
   bool has_disabled_ = false;
   std::vector<const Field *> geometries_;  // stored columns
 
-  // Of the current statement.
+  // State of the current statement.
   cheetah::Session *session_ = nullptr;
   CheetahTxn *txn_ = nullptr;  // nullptr while the table is not locked
   bool locks_when_scanned_ = false;  // the source of a copy: locked as a whole when a scan begins
@@ -363,7 +363,7 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
   cheetah::LoadHandle load_;
   std::vector<cheetah::LoadHandle> word_loads_;  // for each full-text index; null if its words are not loaded
 
-  // Of the current scan.
+  // State of the current scan.
   cheetah::CursorHandle cursor_;
   unsigned cursor_index_ = 0;
   // `missed`: at the position that the key of the last search would have. `behind`: after all

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // ALTER TABLE .. DISABLE KEYS and ENABLE KEYS. Every dump has these statements around its rows,
-// even if the dump is loaded into a table in use. So DISABLE KEYS only works on empty tables,
+// even if the dump is loaded into a table in use. So DISABLE KEYS works only on empty tables,
 // unless the session allows it on other tables.
 //
 // The engine stops maintaining disabled indexes. ENABLE KEYS rebuilds them from entries that are
@@ -16,7 +16,7 @@
 
 using namespace cheetah;
 
-// Loads from the engine which indexes are disabled. Called when the handler opens the engine's
+// Loads the list of disabled indexes from the engine. Called when the handler opens the engine's
 // table.
 void ha_cheetah::look_for_disabled_indexes() {
   has_disabled_ = false;

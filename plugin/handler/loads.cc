@@ -5,8 +5,8 @@
 // Copies into a new table: for ALTER TABLE and OPTIMIZE by copy and for CREATE TABLE .. SELECT the
 // server announces a copy (HA_EXTRA_BEGIN_COPY), and checks for an error at its end
 // (HA_EXTRA_END_COPY), if duplicates are errors. For partitions that ALTER TABLE adds, the server
-// also announces a copy, but without a bulk insert, and ignores the error. So these partitions get
-// their rows one by one.
+// also announces a copy, but without a bulk insert, and ignores the error. So the rows of these
+// partitions are inserted one by one.
 //
 // In a child table, each row is checked when it is added to the load, and its parent is locked
 // until the end of the transaction. Rows of a load cannot be found before its end, so a table that
@@ -15,9 +15,8 @@
 // LOAD DATA and INSERT .. SELECT: the server begins a bulk insert, unless triggers or functions may
 // read the table meanwhile, and checks the error at its end. The rows become visible at the commit.
 // So a load is used only if the statement commits itself, and nothing in it (such as RETURNING)
-// reads the table. INSERT .. VALUES inserts its rows one by one: their number is known, and small
-// compared to the cost of a load, and each value may be computed after the previous row was
-// inserted.
+// reads the table. INSERT .. VALUES inserts its rows one by one: the number of rows is known and
+// too small to justify a load, and each value may be computed after the previous row was inserted.
 #include "engine.h"
 #include "errors.h"
 #include "handler/ha_cheetah.h"
@@ -49,7 +48,7 @@ int ha_cheetah::end_bulk_insert() {
   return error;
 }
 
-// Returns whether the statement is its own transaction. Statements of a replica never are.
+// Returns whether the statement is its own transaction. A replica's statement never is.
 static bool commits_its_rows(THD *thd) {
   int command = thd_sql_command(thd);
   bool inserts = command == SQLCOM_INSERT_SELECT || command == SQLCOM_LOAD;
@@ -65,9 +64,9 @@ static bool is_used_twice(THD *thd, const TABLE *table) {
 }
 
 // Begins a load if one is possible. A temporary table has no load, because a rollback must remove
-// its rows. A table with a unique key over periods has none, because the server reads the table for
-// each row. A table with a vector index has none, because the server also changes the table of the
-// index with each row, in the same transaction.
+// its rows. A table with a unique key over periods has no load, because the server reads the table
+// for each row. A table with a vector index has no load, because the server also changes the table
+// of the index with each row, in the same transaction.
 int ha_cheetah::begin_load() {
   if (!in_bulk_insert_ || load_was_asked_) return 0;
   load_was_asked_ = true;
@@ -104,7 +103,7 @@ void ha_cheetah::abandon_load() {
 }
 
 // A duplicate among loaded words means that another transaction has written the same row since the
-// load began. The load of rows then finds out which row it is.
+// load began. The load of rows then finds that row.
 int ha_cheetah::words_failed(int32_t code) {
   if (code == CHEETAH_CODE_DUPLICATE_KEY && load_) {
     int32_t of_rows = cheetah_finish_load(txn_, load_.get(), report_progress, ha_thd());

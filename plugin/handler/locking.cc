@@ -16,8 +16,9 @@
 
 using namespace cheetah;
 
-// Returns whether the statement reads data and writes it to another place. At READ COMMITTED it
-// reads a snapshot; at higher isolation levels the rows it reads must not change before it commits.
+// Returns whether the statement reads data and writes it to another place. At READ COMMITTED such a
+// statement reads a snapshot; at higher isolation levels the rows that it reads must not change
+// before it commits.
 static bool writes_what_it_reads(int command) {
   switch (command) {
     case SQLCOM_INSERT_SELECT:
@@ -167,7 +168,7 @@ bool ha_cheetah::locks_whole_table(THD *thd) const {
 
 // Returns whether the connection has locked the table with LOCK TABLES .. WRITE, as a dump does.
 // Transactions without a connection (prepared transactions, rollbacks in the background) may still
-// hold row locks, which are waited for row by row.
+// hold row locks, and the statement waits for these row by row.
 bool ha_cheetah::is_kept_from_others() const {
   return table->mdl_ticket != nullptr && table->mdl_ticket->has_stronger_or_equal_type(MDL_SHARED_NO_READ_WRITE);
 }

@@ -7,8 +7,8 @@
 #include "errors.h"
 #include "handler/ha_cheetah.h"
 
-// Returns whether the statement must get consecutive numbers, though the number of its rows is not
-// known in advance. Like innodb_autoinc_lock_mode = 1.
+// Returns whether the statement must receive consecutive numbers although the number of its rows is
+// not known in advance. Like innodb_autoinc_lock_mode = 1.
 static bool inserts_in_bulk(THD *thd) {
   int command = thd_sql_command(thd);
   return command == SQLCOM_INSERT_SELECT || command == SQLCOM_REPLACE_SELECT || command == SQLCOM_LOAD;

@@ -64,7 +64,7 @@ int ha_cheetah::move(bool forward) {
   return handler_error(code, ha_thd());
 }
 
-// Moves to the next row of the run, and requests another run if none is left. Rows can be read
+// Moves to the next row of the run, and requests another run after the last row. Rows can be read
 // ahead, because table scans of a snapshot only move forward and are not affected by concurrent
 // changes.
 int32_t ha_cheetah::next_rows() {
@@ -80,9 +80,9 @@ int32_t ha_cheetah::next_rows() {
 
 void ha_cheetah::end_run() { run_next_ = run_count_ = 0; }
 
-// Continues a scan that is not at an entry: moves from a paused scan to its next entry, from the
-// position of a missing key or from the end of equal entries to the neighbour, and from an end of
-// the index back into it.
+// Continues a scan that is not at an entry. A paused scan moves to its next entry. A scan at the
+// position of a missing key, or at the end of equal entries, moves to the neighbour. A scan at an
+// end of the index moves back into the index.
 int ha_cheetah::move_from_outside(bool forward) {
   int error = HA_ERR_END_OF_FILE;
   if (scan_ == Scan::none) return error;
@@ -384,7 +384,7 @@ int ha_cheetah::read_range_first(const key_range *start, const key_range *end, b
   return error;
 }
 
-// Returns where the cursor ends in a search for entries that start with these parts of a key.
+// Returns the end of the cursor in a search for entries that start with these parts of a key.
 uint8_t ha_cheetah::end_of_same(key_part_map parts) const {
   key_part_map whole = make_prev_keypart_map(table->key_info[active_index].user_defined_key_parts);
   bool is_row = active_index == table->s->primary_key && (parts & whole) == whole;
@@ -401,7 +401,7 @@ CheetahSeekEnd ha_cheetah::end_of_range() {
 }
 
 // Begins or ends semi-consistent reads. UPDATE first reads the last committed version of locked
-// rows, and then requests the rows that match again.
+// rows, and then requests the matching rows a second time.
 void ha_cheetah::try_semi_consistent_read(bool yes) {
   tries_semi_consistent_ = yes && read_ == CHEETAH_READ_EXCLUSIVE && thd_tx_isolation(ha_thd()) <= ISO_READ_COMMITTED;
 }
@@ -415,7 +415,7 @@ void ha_cheetah::unlock_row() {
   if (scan_ == Scan::on_entry && read_ != CHEETAH_READ_CONSISTENT) cheetah_unlock_row(cursor_.get());
 }
 
-// The key is that of the last index_read_map.
+// The key is the one that the last index_read_map has searched.
 int ha_cheetah::index_next_same(uchar *record, const uchar *, uint) {
   CountedWork counted(handler_stats);
   for (;;) {

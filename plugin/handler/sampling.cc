@@ -10,7 +10,8 @@ static constexpr ulonglong time_max_us = 700000;
 
 Sampler::Sampler(THD *thd, TABLE *table, CheetahEstimate *estimate)
     : thd_(thd), table_(table), file_(table->file), estimate_(estimate) {
-  // Do not use the session's random numbers, because that would change later results of RAND().
+  // The sampler does not use the session's random numbers, because that would change later results
+  // of RAND().
   my_rnd_init(&random_, static_cast<ulong>(my_interval_timer()), static_cast<ulong>(thd_get_thread_id(thd)));
   codec_.init(table);
   places_.resize(codec_.secondaries().size() + 1);
@@ -53,7 +54,7 @@ int Sampler::sample_clustered() {
   return error;
 }
 
-// Samples from values that are evenly spread between the first and the last one. A place that is
+// Samples from values that are evenly spread between the first and the last value. A place that is
 // found twice is sampled once.
 int Sampler::sample_by_values(uint runs) {
   const KEY_PART_INFO &part = clustered_key().key_part[0];

@@ -2,7 +2,7 @@
 // Samples rows of a table of any engine for an estimate.
 //
 // The clustered index is read at places that are spread over it. If the first key column is an
-// integer, the places are found by its values; otherwise the rows are read in order, for at most
+// integer, its values determine the places. Otherwise the rows are read in order, for at most
 // `time_max_us`. Each secondary index is read at the places of the sampled rows.
 #pragma once
 

@@ -40,7 +40,7 @@ int ha_cheetah::info(uint what) {
   Session *session = Session::existing(ha_thd());
   if ((what & HA_STATUS_ERRKEY) && session != nullptr) errkey = session->duplicate_key_no();
   if (what & HA_STATUS_AUTO) stats.auto_increment_value = cheetah_auto_increment(engine_table_.get());
-  // For a partition the server may request nothing but the times.
+  // For a partition the server may request only the times.
   if (what & HA_STATUS_TIME) {
     tell_creation();
     stats.update_time = static_cast<ulong>(cheetah_changed_at(engine_table_.get()));
@@ -112,8 +112,8 @@ void ha_cheetah::set_cardinalities() {
   }
 }
 
-// Returns an exact count with HA_HAS_RECORDS, otherwise an estimate. An error is not reported here,
-// because it recurs in the scan that follows.
+// Returns an exact count with HA_HAS_RECORDS, otherwise an estimate. This function reports no
+// error, because the scan that follows meets the error again.
 ha_rows ha_cheetah::records() {
   CountedWork counted(handler_stats);
   if (read_ != CHEETAH_READ_CONSISTENT) return cheetah_row_count(engine_table_.get());

@@ -68,7 +68,7 @@ int ha_cheetah::write_failed(int32_t code) {
 }
 
 // Returns whether constraints apply to changes of rows. With `foreign_key_checks=0` children
-// neither prevent a change nor follow it.
+// neither prevent a change nor change with it.
 bool ha_cheetah::looks_at_constraints() {
   if (thd_test_options(ha_thd(), OPTION_NO_FOREIGN_KEY_CHECKS)) return false;
   constraints_.refresh();
@@ -174,8 +174,8 @@ bool ha_cheetah::secondary_changes(unsigned engine_index, const uchar *old_recor
   return true;
 }
 
-// If the clustered key changes, the entries of all indexes change, but the server has computed only
-// the virtual columns of indexes whose columns are written.
+// If the clustered key changes, the entries of all indexes change. The server has computed only the
+// virtual columns of indexes whose columns are written.
 void ha_cheetah::compute_virtual_key_columns() {
   if (table->vfield == nullptr) return;
   table->update_virtual_fields(this, VCOL_UPDATE_INDEXED);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Nodes of a Galera cluster (wsrep). The server replicates table definitions for all engines, but
-// rows only for engines that report each row to the cluster, which this engine does not. A written
-// row would exist on this node only, and users would not notice until they miss it. So writing a
-// row is an error, unless a variable allows it. Definitions change on all nodes, so statements that
-// change rows through the definition (ALTER TABLE, TRUNCATE) are allowed.
+// rows only for engines that report each row to the cluster. This engine does not report rows. A
+// written row would exist on this node only, and users would notice this only when they miss the
+// row. So writing a row is an error, unless a variable allows it. Definitions change on all nodes,
+// so statements that change rows through the definition (ALTER TABLE, TRUNCATE) are allowed.
 #include "errors.h"
 #include "handler/ha_cheetah.h"
 #include "settings.h"
@@ -13,8 +13,8 @@
 
 using namespace cheetah;
 
-// Returns whether the cluster expects this session to replicate rows. It does not for statements
-// that every node executes, and for changes replicated from another node.
+// Returns whether the cluster expects this session to replicate rows. The result is false for
+// statements that every node executes, and for changes replicated from another node.
 static bool is_to_replicate(THD *thd) { return wsrep_on(thd) && wsrep_thd_is_local(thd); }
 
 bool ha_cheetah::stays_on_this_node() const {

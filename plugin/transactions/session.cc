@@ -56,7 +56,7 @@ static bool in_long_transaction(THD *thd) { return thd_test_options(thd, OPTION_
 
 // Returns the isolation level of the next transaction. READ UNCOMMITTED is treated as READ
 // COMMITTED. A single-statement transaction that locks nothing is serializable if it reads a
-// snapshot, so SERIALIZABLE only differs in longer transactions.
+// snapshot, so SERIALIZABLE makes a difference only in longer transactions.
 static CheetahIsolation isolation_level(THD *thd) {
   int level = thd_tx_isolation(thd);
   if (level <= ISO_READ_COMMITTED) return CHEETAH_ISOLATION_READ_COMMITTED;
@@ -128,7 +128,7 @@ int Session::commit(THD *thd, bool all) {
 int Session::rollback(THD *thd, bool all) {
   if (ends_transaction(thd, all)) return end_transaction(thd, false);
   if (!in_statement_) return 0;
-  // The connection ends: roll back the whole transaction, whose client does not wait for it.
+  // The connection ends, so the whole transaction is rolled back. No client waits for the rollback.
   if (thd->killed >= KILL_CONNECTION) {
     thd->mark_transaction_to_rollback(true);
     return end_transaction(thd, false);

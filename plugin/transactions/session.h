@@ -13,8 +13,8 @@ namespace cheetah {
 
 struct CascadeStep;
 
-// Returns which of two sessions must commit after the other, like workers of a replica; nullptr if
-// their order is free.
+// Returns the session that must commit after the other one, as workers of a replica must; nullptr
+// if their order is free.
 void *later_session(void *first, void *second);
 
 class Session {
@@ -44,7 +44,7 @@ class Session {
   // Records that the current statement created the table.
   void note_created(THD *thd, const std::string &table);
   // Returns whether CREATE TABLE .. SELECT fills the table. A replica creates the table in one
-  // event and gets its rows in the next events of the same transaction in the session.
+  // event and receives its rows in the next events of the same transaction in the session.
   bool fills_new_table(THD *thd, const std::string &table) const;
 
   // Counts a table that a handler begins to use, or stops using, for CHEETAH_TRX.

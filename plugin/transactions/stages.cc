@@ -25,8 +25,8 @@ static PSI_stage_info *all_stages[] = {&row_lock, &table_lock, &log_space, &memo
 
 static_assert(sizeof(PSI_stage_info) <= sizeof(CheetahStageBefore), "a stage of the server fits into the engine's words");
 
-// Returns whether the server's thread pool should start another thread during the wait: the
-// connection that the wait depends on must be able to run.
+// Returns whether the server's thread pool should start another thread during the wait, so that the
+// connection on which the wait depends can run.
 static bool lets_others_run(uint8_t stage) { return stage <= CHEETAH_STAGE_LOG_SPACE; }
 
 // Does nothing in the engine's own threads, which have no connection.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Two-phase commit with the binary log and other engines, and XA.
 //
-// The server prepares the transaction in each engine that has written, syncs its binary log once
-// for a group of transactions, calls commit_ordered for each in the order of the log from the
-// thread that leads the group, and then commit in the thread of each connection. After a crash the
-// server lists the prepared transactions, and commits those that the binary log contains. XA
-// PREPARE only prepares: a client decides later, possibly over another connection.
+// The server prepares the transaction in each engine that has written, and syncs its binary log
+// once for a group of transactions. The thread that leads the group then calls commit_ordered for
+// each transaction, in the order of the log. Finally the thread of each connection calls commit.
+// After a crash the server lists the prepared transactions, and commits those that the binary log
+// contains. XA PREPARE only prepares: a client decides later, possibly over another connection.
 #include "transactions/two_phase.h"
 
 #include "engine.h"

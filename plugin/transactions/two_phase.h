@@ -11,9 +11,9 @@ namespace cheetah {
 // Sets the functions of the handlerton for two-phase commit and XA.
 void set_two_phase(handlerton *hton);
 
-// Returns whether the server lets the engine take part in two-phase commit. It does not if the
-// plugin was installed into a running server that was started without binary log and with only one
-// engine that supports two-phase commit.
+// Returns whether the server lets the engine take part in two-phase commit. The result is false if
+// the plugin was installed into a running server that was started without a binary log and with
+// only one engine that supports two-phase commit.
 bool takes_part_in_two_phase();
 
 // Warns of prepared transactions that the server does not know, because it lists them only while it
@@ -21,7 +21,7 @@ bool takes_part_in_two_phase();
 void warn_of_untold_prepared();
 
 // Called before a table is dropped or truncated: waits for prepared transactions without a
-// connection, whose engine locks on the table the server does not know. Returns a handler error.
+// connection, because the server does not know their locks on the table. Returns a handler error.
 int wait_for_prepared(const std::string &name, THD *thd);
 
 }  // namespace cheetah

@@ -1,4 +1,5 @@
--- ALTER TABLE in place: indexes that are built and dropped, definitions that change, ALGORITHM and LOCK.
+-- ALTER TABLE in place: indexes that are built and dropped, definitions that change, ALGORITHM and
+-- LOCK.
 CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(60), c INT, d TEXT, e ENUM('x','y'), f VARCHAR(10) CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci, KEY b (b)) ENGINE=$ENGINE;
 INSERT INTO t SELECT seq, CONCAT('text ', seq % 500), seq * 7919 % 40009, IF(seq % 2000 = 9, REPEAT(CONCAT('large', seq), 4000), CONCAT('d', seq)), IF(seq % 3, 'x', 'y'), CONCAT('É', seq % 900) FROM seq_1_to_6000;
 ALTER TABLE t ADD INDEX c (c), ALGORITHM=NOCOPY, LOCK=NONE;
@@ -11,7 +12,7 @@ SELECT COUNT(*), SUM(a) FROM t FORCE INDEX (d) WHERE d LIKE 'large2%';
 SELECT COUNT(*), SUM(a) FROM t FORCE INDEX (f) WHERE f = 'e77';
 SELECT a, c FROM t FORCE INDEX (bc) WHERE b = 'text 7' ORDER BY c DESC LIMIT 5;
 SELECT COUNT(*), SUM(a) FROM t FORCE INDEX (e) WHERE e = 'y' AND f LIKE 'é1%';
--- Work goes on in all of them.
+-- All these indexes follow later changes of rows.
 INSERT INTO t VALUES (9001, 'new', 77, REPEAT('n', 20000), 'x', 'neu');
 UPDATE t SET d = 'changed', f = 'x' WHERE a = 4009;
 UPDATE t SET a = a + 100000 WHERE a BETWEEN 200 AND 220;
@@ -20,7 +21,7 @@ START TRANSACTION;
 UPDATE t SET c = c + 1, b = 'rolled back' WHERE a > 3000;
 ROLLBACK;
 CHECK TABLE t EXTENDED;
--- Duplicates: the key is told, and the table stays as it was.
+-- Duplicates: the error names the key, and the table stays unchanged.
 UPDATE t SET c = 13333 WHERE a = 222;
 UPDATE t SET c = 13333 WHERE a = 223;
 --! numbers
@@ -32,7 +33,7 @@ ALTER TABLE t ADD UNIQUE ufa (f, a), ADD UNIQUE cc (c, b), LOCK=SHARED;
 INSERT INTO t VALUES (9002, 'twice', 1000001, 'd', 'x', 'f');
 INSERT INTO t VALUES (9003, 'twice', 1000001, 'd', 'x', 'f');
 SHOW CREATE TABLE t;
--- Definitions alone.
+-- Changes of the definition alone.
 ALTER TABLE t MODIFY b VARCHAR(200), MODIFY f VARCHAR(10) CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci COMMENT 'f';
 ALTER TABLE t MODIFY e ENUM('x','y','z'), ALGORITHM=INSTANT;
 ALTER TABLE t RENAME COLUMN c TO c2, RENAME INDEX c TO cx, ALTER d SET DEFAULT 'none', ALGORITHM=INSTANT;
@@ -49,7 +50,7 @@ INSERT INTO v VALUES (3, REPEAT('b', 100), REPEAT('c', 50));
 SELECT a, LENGTH(b) FROM v FORCE INDEX (c) WHERE c > 'c1';
 ALTER TABLE v MODIFY b VARCHAR(300), ADD KEY b (b);
 CHECK TABLE v EXTENDED;
--- A table without a primary key, an empty one, one whose first unique key becomes the primary one.
+-- A table without a primary key, first empty; its first unique key then becomes the primary key.
 CREATE TABLE h (a INT, b INT) ENGINE=$ENGINE;
 ALTER TABLE h ADD INDEX a (a), ALGORITHM=NOCOPY;
 INSERT INTO h SELECT seq % 7, seq FROM seq_1_to_300;
@@ -80,7 +81,8 @@ ALTER TABLE t DROP COLUMN d, ADD INDEX no2 (c2), ALGORITHM=INPLACE;
 ALTER TABLE t DROP PRIMARY KEY, ALGORITHM=NOCOPY;
 SELECT table_name, index_name, COUNT(*) FROM information_schema.CHEETAH_INDEXES WHERE table_schema = '$DB' AND table_name IN ('t', 'h') GROUP BY 1, 2 ORDER BY 1, 2;
 --! end
--- Keys of an added index have room behind a primary key that was given all of it, if need be by a copy.
+-- An added index has room for its keys although the primary key uses the maximum length; a copy may
+-- be necessary.
 CREATE TABLE room (id VARCHAR(768) CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci PRIMARY KEY, t VARCHAR(500) CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci, n INT, m INT);
 INSERT INTO room VALUES ('a', REPEAT('x', 400), 1, 1), ('b', 'short', 2, 2);
 ALTER TABLE room ADD INDEX t (t), ADD INDEX n (n), ADD INDEX m (m);
@@ -92,7 +94,7 @@ SELECT id, n, m FROM room FORCE INDEX (n) WHERE m = 30;
 CHECK TABLE room EXTENDED;
 SHOW CREATE TABLE room;
 DROP TABLE room;
--- What needs the rows again is copied.
+-- Changes that need all rows copy the table.
 ALTER TABLE t ADD g INT AS (a % 10) VIRTUAL, ADD INDEX g (g), ALGORITHM=COPY;
 ALTER TABLE t ADD INDEX ga (g, a), DROP INDEX late;
 ALTER TABLE t ADD UNIQUE hash (d) USING HASH, ADD INDEX g2 (g, b);

@@ -1,4 +1,4 @@
--- ALTER TABLE of all sorts, with contents and indexes checked after each.
+-- All kinds of ALTER TABLE. Contents and indexes are checked after each statement.
 CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(20), c INT, KEY b (b));
 INSERT INTO t SELECT seq, CONCAT('b', seq % 50), seq FROM seq_1_to_500;
 ALTER TABLE t ADD d INT NOT NULL DEFAULT 5 AFTER a, ADD e TEXT, ADD f TIMESTAMP NULL FIRST;
@@ -77,7 +77,7 @@ ALTER TABLE ai ENGINE=Aria;
 ALTER TABLE ai ENGINE=$ENGINE;
 INSERT INTO ai (v) VALUES ('f');
 SELECT * FROM ai ORDER BY n;
--- Types that change with their contents.
+-- Changes of types that convert the values.
 CREATE TABLE ty (id INT PRIMARY KEY, v VARCHAR(30), KEY (v));
 INSERT INTO ty VALUES (1, '10'), (2, '-3'), (3, '2000'), (4, NULL);
 ALTER TABLE ty MODIFY v INT;
@@ -93,7 +93,7 @@ SELECT id FROM ty FORCE INDEX (v) WHERE v > '1' ORDER BY id;
 ALTER TABLE ty MODIFY v VARCHAR(4);
 ALTER TABLE ty MODIFY v VARCHAR(400), MODIFY id SMALLINT;
 SELECT * FROM ty ORDER BY id;
--- Extending a VARCHAR, adding enum members, which other engines do without a copy.
+-- Longer VARCHARs and new ENUM members, which other engines change without a copy.
 CREATE TABLE ex (a VARCHAR(10), e ENUM('a','b'), s SET('x'), KEY (a), KEY (e));
 INSERT INTO ex VALUES ('one', 'a', 'x'), ('two', 'b', '');
 ALTER TABLE ex MODIFY a VARCHAR(300), MODIFY e ENUM('a','b','c'), MODIFY s SET('x','y');
@@ -103,7 +103,8 @@ ALTER TABLE ex MODIFY e ENUM('c','b','a');
 SELECT e FROM ex FORCE INDEX (e) ORDER BY e;
 ALTER TABLE ex MODIFY a VARCHAR(300) COLLATE utf8mb4_bin, MODIFY e INT;
 SELECT LEFT(a, 3), e FROM ex FORCE INDEX (a) ORDER BY a;
--- What only the definition knows of changes in an instant; the rest says that it copies.
+-- Changes of the definition alone are instant; the error of other changes says that they copy the
+-- table.
 CREATE TABLE instant (id INT PRIMARY KEY, a INT DEFAULT 1, b VARCHAR(10), KEY ka (a), CONSTRAINT positive CHECK (a > 0));
 INSERT INTO instant VALUES (1, 1, 'one');
 ALTER TABLE instant COMMENT = 'a comment', ALGORITHM=INSTANT;

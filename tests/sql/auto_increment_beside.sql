@@ -1,5 +1,7 @@
--- AUTO_INCREMENT beside statements that bring their own numbers: an INSERT that asks for a number waits for the statement, and gets none that it brings.
--- Each row takes a while, so that the other session comes in the middle: into an empty table, and into one with rows.
+-- AUTO_INCREMENT concurrently with statements that bring explicit numbers: an INSERT that needs a
+-- number waits for the statement, and receives none of the statement's numbers. Each row of the
+-- statement takes a while, so that the other session inserts in the middle: into an empty table,
+-- and into a table with rows.
 --! for SELECT verb, n, n + 1, n + 20 FROM (SELECT 'INSERT' AS verb UNION ALL SELECT 'REPLACE' UNION ALL SELECT 'INSERT IGNORE') v, (SELECT 0 AS n UNION ALL SELECT 10) b ORDER BY 1, 2
 CREATE OR REPLACE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, k INT);
 INSERT INTO t (k) SELECT seq FROM seq_1_to_10 WHERE seq <= $2;

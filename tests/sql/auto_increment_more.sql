@@ -1,4 +1,5 @@
--- AUTO_INCREMENT: restart, kill, increment and offset, explicit and negative values, bulk, rollback, odd columns.
+-- AUTO_INCREMENT: restart, kill, increment and offset, explicit and negative values, bulk inserts,
+-- rollback, unusual columns.
 CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, v INT);
 INSERT INTO t (v) VALUES (1), (2), (3);
 DELETE FROM t WHERE id = 3;

@@ -1,4 +1,4 @@
--- information_schema.CHEETAH_CACHE_CURVE falls with memory: with more of it nothing more is read.
+-- information_schema.CHEETAH_CACHE_CURVE falls with memory: more memory never causes more reads.
 --! cheetah-only
 CREATE TABLE t (a INT PRIMARY KEY, b VARBINARY(200));
 INSERT INTO t SELECT seq, CONCAT(MD5(seq), MD5(seq + 1)) FROM seq_1_to_100000;

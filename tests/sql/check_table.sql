@@ -1,4 +1,5 @@
--- CHECK TABLE beside open changes of others and of its own, and beside their locks: each form answers, and waits for nobody.
+-- CHECK TABLE while other sessions, or its own session, have open changes and locks: each form of
+-- the statement answers without a wait.
 --! cheetah-only
 CREATE TABLE t (id INT PRIMARY KEY, a INT, b VARCHAR(40), w TEXT, KEY (a), UNIQUE (b), FULLTEXT (w));
 INSERT INTO t SELECT seq, seq MOD 100, CONCAT('b', seq), CONCAT('some words ', seq) FROM seq_1_to_2000;

@@ -1,4 +1,5 @@
--- COMPRESSED, INVISIBLE, generated (virtual and persistent, indexed), DEFAULT expressions, CHECK constraints.
+-- COMPRESSED, INVISIBLE and generated columns (virtual, persistent, indexed), DEFAULT expressions,
+-- CHECK constraints.
 CREATE TABLE z (id INT PRIMARY KEY, a VARCHAR(2000) COMPRESSED, b TEXT COMPRESSED=zlib, c LONGBLOB COMPRESSED, d VARBINARY(100) COMPRESSED);
 INSERT INTO z VALUES (1, REPEAT('a', 2000), REPEAT('text ', 10000), REPEAT(0x00FF, 100000), 'short'), (2, '', '', '', ''), (3, NULL, NULL, NULL, NULL);
 SELECT id, LENGTH(a), MD5(b), MD5(c), d FROM z ORDER BY id;

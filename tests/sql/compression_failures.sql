@@ -1,4 +1,4 @@
--- Bytes that nothing compresses, with every codec: no image fails.
+-- Incompressible bytes with every codec: no image fails.
 --! cheetah-only
 --! for VALUES ('zstd'), ('lz4'), ('none')
 CREATE TABLE noise_$1 (a INT PRIMARY KEY, b VARBINARY(2000)) COMPRESSION='$1';

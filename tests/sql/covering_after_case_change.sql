@@ -1,5 +1,6 @@
--- A secondary index gives the primary key's columns back as they were written. An update that changes only their
--- case leaves every key as it is, yet the entries of the secondary indexes have to follow.
+-- A secondary index returns the primary key's columns exactly as they were written. An update that
+-- changes only their case leaves every key equal, but the entries of the secondary indexes must
+-- change.
 CREATE TABLE t (a CHAR(2) NOT NULL PRIMARY KEY, b VARCHAR(20) NOT NULL, v INT AS (LENGTH(b)) VIRTUAL, KEY (b), KEY (v));
 INSERT INTO t (a, b) VALUES ('AB', 'first'), ('GO', 'second');
 UPDATE t SET a = LCASE(a);

@@ -1,4 +1,5 @@
--- CREATE OR REPLACE, CREATE .. SELECT, LIKE, IF NOT EXISTS, errors, DROP, TRUNCATE, RENAME, DROP DATABASE, strange names.
+-- CREATE OR REPLACE, CREATE .. SELECT, LIKE, IF NOT EXISTS, errors, DROP, TRUNCATE, RENAME, DROP
+-- DATABASE, unusual names.
 CREATE TABLE t (a INT PRIMARY KEY);
 INSERT INTO t VALUES (1), (2);
 CREATE TABLE t (a INT);
@@ -76,7 +77,8 @@ CREATE TABLE `表表表表表表表表表表表表表表表表` (a INT PRIMARY K
 INSERT INTO `表表表表表表表表表表表表表表表表` VALUES (1), (2), (3);
 SELECT a FROM `表表表表表表表表表表表表表表表表` ORDER BY a;
 ALTER TABLE `with space` RENAME TO `#`, ADD COLUMN `` INT;
--- (A copy that renames a table with such a name leaves its old .frm file behind: the server, with every engine.)
+-- (When a copying ALTER TABLE renames a table with such a name, the server leaves its old .frm file
+-- behind, with every engine.)
 ALTER TABLE `with space` ADD COLUMN `c/d` INT;
 ALTER TABLE `with space` RENAME TO `#`;
 SELECT * FROM `#`;
@@ -98,7 +100,7 @@ SELECT * FROM `sqltest #/база`.`t/1`;
 DROP DATABASE `sqltest #/база`;
 DROP TABLE `UPPER`;
 SELECT * FROM `upper`;
--- Many small tables, made and dropped.
+-- Many small tables are created and dropped.
 --! for SELECT seq, seq FROM mysql.seq_1_to_40
 CREATE TABLE many$1 (a INT PRIMARY KEY, b INT, KEY (b));
 INSERT INTO many$1 VALUES ($1, $1);

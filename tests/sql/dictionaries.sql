@@ -1,4 +1,4 @@
--- Dictionaries: a table of texts gets one when it is loaded, and goes on with it. Nothing of that shows but in sizes.
+-- Dictionaries: a load of a table of texts makes one, and later pages use it. Only sizes show this.
 CREATE TABLE words (n INT PRIMARY KEY, w VARCHAR(40)) ENGINE=$ENGINE;
 INSERT INTO words SELECT seq, LEFT(MD5(seq), 4 + seq % 9) FROM seq_1_to_300;
 CREATE TABLE t (id INT PRIMARY KEY, body TEXT, long_body MEDIUMTEXT, KEY (body(20))) ENGINE=MyISAM;

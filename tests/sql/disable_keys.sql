@@ -1,4 +1,5 @@
--- ALTER TABLE .. DISABLE KEYS and ENABLE KEYS: the table answers as if nothing had happened, at any moment. InnoDB ignores both, with a note.
+-- ALTER TABLE .. DISABLE KEYS and ENABLE KEYS: queries give the same results at any moment. InnoDB
+-- ignores both statements, with a note.
 SET cheetah_disable_keys = ON;
 CREATE TABLE t (a INT PRIMARY KEY AUTO_INCREMENT, b INT, c VARCHAR(60), d TEXT, u INT, v INT AS (b % 10) VIRTUAL, KEY b (b), KEY c (c, b), KEY d (d(20)), UNIQUE u (u), KEY v (v)) ENGINE=$ENGINE;
 INSERT INTO t (b, c, d, u) SELECT seq * 7919 % 997, CONCAT('text ', seq % 300), IF(seq % 500 = 9, REPEAT('large', 5000), CONCAT('d', seq)), seq FROM seq_1_to_2000;
@@ -48,7 +49,7 @@ CHECK TABLE t EXTENDED;
 SET cheetah_disable_keys = ON;
 CHECK TABLE t EXTENDED;
 SELECT COUNT(*), SUM(a) FROM t FORCE INDEX (b) WHERE b BETWEEN 100 AND 300;
--- As a dump does it: under LOCK TABLES, one statement after the other.
+-- The statements of a dump: under LOCK TABLES, one after the other.
 CREATE TABLE dump LIKE t;
 LOCK TABLES dump WRITE, t READ;
 --! any
@@ -63,7 +64,7 @@ INSERT INTO dump (a, b, c) VALUES (999999, 200, 'last');
 SELECT COUNT(*), SUM(a) FROM dump FORCE INDEX (b) WHERE b BETWEEN 100 AND 300;
 UNLOCK TABLES;
 CHECK TABLE dump EXTENDED;
--- What else happens to a table with disabled keys.
+-- Other statements on a table with disabled keys.
 --! any
 ALTER TABLE dump DISABLE KEYS;
 TRUNCATE dump;
@@ -86,7 +87,8 @@ CHECK TABLE dump2 EXTENDED;
 ALTER TABLE dump2 ENABLE KEYS;
 SELECT COUNT(*), SUM(a + e) FROM dump2 FORCE INDEX (b) WHERE b BETWEEN 100 AND 300;
 CHECK TABLE dump2 EXTENDED;
--- The server finds duplicates of USING HASH by the index, and partitions keep theirs.
+-- The server finds duplicates of USING HASH through the index, which stays enabled; indexes of
+-- partitions stay enabled, too.
 CREATE TABLE h (a INT PRIMARY KEY, b TEXT, c INT, UNIQUE (b) USING HASH, KEY (c)) ENGINE=$ENGINE;
 --! any
 ALTER TABLE h DISABLE KEYS;
@@ -110,7 +112,8 @@ ALTER TABLE tmp DISABLE KEYS;
 INSERT INTO tmp SELECT seq, seq % 10 FROM seq_1_to_100;
 SELECT COUNT(*) FROM tmp FORCE INDEX (b) WHERE b = 3;
 --! cheetah-only
--- SHOW INDEX tells, across restarts; HANDLER cannot use such a key; twice is once; an older snapshot is refused the new indexes.
+-- SHOW INDEX shows disabled keys, also after a restart; HANDLER cannot use them; DISABLE KEYS may
+-- be repeated; older snapshots cannot read the new indexes.
 ALTER TABLE t DISABLE KEYS;
 ALTER TABLE t DISABLE KEYS;
 --! columns Key_name,Seq_in_index,Comment
@@ -138,7 +141,8 @@ ROLLBACK;
 --! connection default
 EXPLAIN SELECT * FROM t FORCE INDEX (b) WHERE b = 5;
 --! end
--- A table with disabled keys does not become a partition, of which nobody would know it.
+-- A table with disabled keys cannot become a partition, because the server could not see its
+-- disabled keys.
 CREATE TABLE loose (id INT PRIMARY KEY, a INT, KEY (a));
 INSERT INTO loose VALUES (1, 10), (2, 20);
 CREATE TABLE parts (id INT PRIMARY KEY, a INT, KEY (a)) PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20));

@@ -1,4 +1,5 @@
--- DISABLE KEYS as in every dump: it counts where the table is empty for everybody, or where the session has said so; otherwise both engines give the same note.
+-- DISABLE KEYS as in every dump: it has an effect if the table is empty for all transactions, or if
+-- the session allows it; otherwise both engines give the same note.
 CREATE TABLE t (a INT PRIMARY KEY, b INT, c VARCHAR(20), KEY b (b), KEY c (c)) ENGINE=$ENGINE;
 INSERT INTO t SELECT seq, seq % 100, CONCAT('v', seq) FROM seq_1_to_1000;
 /*!40000 ALTER TABLE t DISABLE KEYS */;
@@ -11,7 +12,7 @@ SELECT COUNT(*) FROM t FORCE INDEX (b) WHERE b = 5;
 SHOW WARNINGS;
 --! columns Key_name,Seq_in_index,Comment
 SHOW INDEX FROM t;
--- One row that waits for its commit, or was deleted by somebody who has not ended.
+-- One row that waits for its commit, or that an open transaction has deleted.
 CREATE TABLE one (a INT PRIMARY KEY, b INT, KEY b (b)) ENGINE=$ENGINE;
 XA START 'one';
 INSERT INTO one VALUES (1, 1);
@@ -26,7 +27,7 @@ ALTER TABLE one DISABLE KEYS;
 SHOW WARNINGS;
 ALTER TABLE one ENABLE KEYS;
 SHOW WARNINGS;
--- Statements that copy the table, and prepared ones.
+-- Statements that copy the table, and prepared statements.
 ALTER TABLE t DISABLE KEYS, ADD COLUMN d INT DEFAULT 3, ALGORITHM=COPY;
 SHOW WARNINGS;
 SELECT COUNT(*) FROM t FORCE INDEX (b) WHERE b = 5;
@@ -45,7 +46,8 @@ UNLOCK TABLES;
 SHOW INDEX FROM t;
 CHECK TABLE t EXTENDED;
 --! cheetah-only
--- An empty table: its keys are disabled until ENABLE KEYS, also when the load breaks off and comes again.
+-- An empty table: its keys are disabled until ENABLE KEYS, also if the load is interrupted and
+-- repeated.
 CREATE TABLE e (a INT PRIMARY KEY, b INT, KEY b (b)) ENGINE=$ENGINE;
 ALTER TABLE e DISABLE KEYS;
 SHOW WARNINGS;
@@ -64,7 +66,7 @@ SHOW WARNINGS;
 --! columns Key_name,Comment
 SHOW INDEX FROM e;
 CHECK TABLE e EXTENDED;
--- Rows that are deleted, but that an older snapshot sees.
+-- Deleted rows that an older snapshot still sees.
 --! connection other
 START TRANSACTION WITH CONSISTENT SNAPSHOT;
 --! connection default
@@ -83,7 +85,7 @@ INSERT INTO e VALUES (1, 1, 1);
 ALTER TABLE e ENABLE KEYS, ADD COLUMN d INT, ALGORITHM=COPY;
 --! columns Key_name,Comment
 SHOW INDEX FROM e;
--- The session says so.
+-- The session allows it.
 SET cheetah_disable_keys = ON;
 ALTER TABLE e DISABLE KEYS;
 SHOW WARNINGS;

@@ -1,11 +1,13 @@
--- What the documents about InnoDB's compression and row counts ask for, beside formats.sql: docs/users/innodb.md lists the rows.
+-- The requirements of the documents about InnoDB's compression and row counts that formats.sql does
+-- not cover: docs/users/innodb.md lists them.
 --
--- F10: every table says in which version of the file format it is.
+-- F10: the file format version of every table is visible.
 CREATE TABLE f10 (a INT PRIMARY KEY, b INT, KEY (b));
 --! cheetah-only
 SELECT format_version BETWEEN 1 AND 9 AS has_version, compression FROM information_schema.CHEETAH_TABLES WHERE table_schema = '$DB' AND table_name = 'f10';
 --! end
--- F11: the size of each table on disk, though all share files: the sum of its indexes, and of all tables no more than the files.
+-- F11: the size of each table on disk, although all tables share files. It is the sum of the
+-- table's indexes; all tables together are not larger than the files.
 CREATE TABLE f11_small (a INT PRIMARY KEY, b CHAR(40));
 CREATE TABLE f11_large LIKE f11_small;
 INSERT INTO f11_small SELECT seq, MD5(seq) FROM seq_1_to_2000;
@@ -29,7 +31,7 @@ INSERT INTO f12 VALUES (20001, 1, MD5(777), NULL, NULL);
 ALTER TABLE f12 DROP INDEX a, DROP INDEX d, ADD INDEX da (d, a);
 SHOW CREATE TABLE f12;
 CHECK TABLE f12 EXTENDED;
--- F13: the same on texts in utf8 and utf8mb4, which InnoDB could not sort once.
+-- F13: the same on texts in utf8 and utf8mb4, which old versions of InnoDB could not sort.
 --! for SELECT ELT(seq, 'utf8mb3', 'utf8mb4', 'latin1'), ELT(seq, 'utf8mb3_general_ci', 'utf8mb4_unicode_ci', 'latin1_german2_ci') FROM mysql.seq_1_to_3
 CREATE TABLE f13_$1 (id INT PRIMARY KEY, a VARCHAR(60), b CHAR(20), c TEXT) DEFAULT CHARSET=$1 COLLATE=$2;
 INSERT INTO f13_$1 SELECT seq, CONCAT(ELT(1 + seq % 6, 'Muller', 'Müller', 'MUELLER', 'straße', 'STRASSE', 'é'), ' ', seq % 1000), ELT(1 + seq % 3, 'Ä', 'a', 'A '), REPEAT('ö', seq % 50) FROM seq_1_to_5000;
@@ -39,7 +41,7 @@ SELECT COUNT(*), SUM(id) FROM f13_$1 FORCE INDEX (a) WHERE a = 'MÜLLER 7';
 SELECT COUNT(*), SUM(id) FROM f13_$1 FORCE INDEX (ba) WHERE b = 'a' AND a BETWEEN 'm' AND 'n';
 SELECT COUNT(*), SUM(id) FROM f13_$1 FORCE INDEX (c) WHERE c LIKE 'öööö%';
 --! end
--- F14: no primary key: equal rows are several, and each can be changed by itself.
+-- F14: without a primary key, equal rows are separate rows, and each can be changed alone.
 CREATE TABLE f14 (a INT, b VARCHAR(20), KEY (a));
 INSERT INTO f14 SELECT seq % 10, 'same' FROM seq_1_to_3000;
 UPDATE f14 SET b = 'one' WHERE a = 3 LIMIT 1;
@@ -49,7 +51,8 @@ SELECT COUNT(*) FROM f14;
 CHECK TABLE f14 EXTENDED;
 SHOW CREATE TABLE f14;
 --! cheetah-only
--- What it costs: a number of up to nine bytes in each row and each index entry, which numbers that follow one another hardly take on disk.
+-- The cost: a number of up to nine bytes in each row and each index entry. Consecutive numbers take
+-- almost no space on disk.
 CREATE TABLE f14_key (a INT, b VARCHAR(20), id INT AUTO_INCREMENT PRIMARY KEY, KEY (a));
 INSERT INTO f14_key (a, b) SELECT seq % 10, 'same' FROM seq_1_to_3000;
 SET GLOBAL cheetah_checkpoint_now = ON;

@@ -1,4 +1,5 @@
--- mariadb-dump and back: foreign keys, disabled keys, views, triggers, generated columns, partitions, blobs, sequences.
+-- mariadb-dump and the load of its output: foreign keys, disabled keys, views, triggers, generated
+-- columns, partitions, blobs, sequences.
 CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, a VARCHAR(50) COLLATE utf8mb4_czech_ci, b LONGBLOB, g INT AS (LENGTH(a) * 2) VIRTUAL, p VARCHAR(60) AS (CONCAT(a, e)) PERSISTENT, inv INT INVISIBLE DEFAULT 4, d DATETIME(6), bits BIT(20), e ENUM('x','y'), KEY (a), KEY (g), KEY (p)) AUTO_INCREMENT = 50;
 INSERT INTO t (a, b, d, bits, e) VALUES ('ch', REPEAT(0x00FF0D0A27, 30000), '2024-01-01 10:11:12.131415', b'1010', 'y'), ('c', '', NULL, NULL, NULL), ('ünï😀', 0x00, '0001-01-01', 0, 'x');
 CREATE TABLE r (a INT PRIMARY KEY, b VARCHAR(10)) PARTITION BY RANGE (a) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN MAXVALUE);

@@ -1,4 +1,5 @@
--- A secondary index goes on with the primary key: ordering, ranges and lookups by both, without a sort.
+-- A secondary index continues with the primary key: ordering, ranges and lookups by both, without a
+-- sort.
 CREATE TABLE t (id INT PRIMARY KEY, a INT, b VARCHAR(20), c INT NOT NULL, pad VARCHAR(200), KEY (a), KEY b (b), UNIQUE KEY c (c));
 INSERT INTO t SELECT seq, IF(seq % 50 = 0, NULL, seq % 20), CONCAT(IF(seq % 2, 'Name', 'nAME'), seq % 7), seq * 3, REPEAT('x', 150) FROM seq_1_to_5000;
 ANALYZE TABLE t;
@@ -32,7 +33,8 @@ DELETE FROM t WHERE a = 8 AND id < 100;
 SELECT COUNT(*), SUM(pad = 'changed') FROM t;
 SELECT x.id, y.id FROM t x JOIN t y FORCE INDEX (a) ON y.a = x.a AND y.id = x.id + 20 WHERE x.id < 10 ORDER BY 1;
 CHECK TABLE t EXTENDED;
--- A primary key of several columns, some of which are in the index too, in another order, descending, as text.
+-- A primary key of several columns. The index has some of these columns, too, in another order,
+-- descending, or as text.
 CREATE TABLE m (p INT, q VARCHAR(10), r INT, s INT, t INT, PRIMARY KEY (p, q DESC, r), KEY s (s), KEY sq (s, q), KEY rs (r, s), KEY tp (t DESC, p), KEY pr (p, r));
 INSERT INTO m SELECT seq % 10, CHAR(97 + seq % 5), seq, seq % 4, seq % 3 FROM seq_1_to_600;
 ANALYZE TABLE m;
@@ -59,7 +61,7 @@ SELECT p, n FROM x FORCE INDEX (n) WHERE n = 20 AND p = 'p20';
 SELECT p, n FROM x FORCE INDEX (v) WHERE v = 'v3' AND p = 'p23' ORDER BY n;
 SELECT p, n FROM x FORCE INDEX (vn) WHERE v = 'v3' AND n > 150 ORDER BY p, n;
 SELECT p, n FROM x ORDER BY v, p, n LIMIT 5;
--- Without a primary key there is nothing to go on with; with partitions each has its own.
+-- Without a primary key the index has no continuation; each partition has its own index.
 CREATE TABLE h (a INT, b INT, KEY (a));
 INSERT INTO h SELECT seq % 5, seq FROM seq_1_to_50;
 SELECT a, b FROM h FORCE INDEX (a) WHERE a = 3 AND b > 40 ORDER BY a, b;
@@ -67,7 +69,7 @@ CREATE TABLE part (id INT PRIMARY KEY, a INT, KEY (a)) PARTITION BY HASH (id) PA
 INSERT INTO part SELECT seq, seq % 6 FROM seq_1_to_300;
 SELECT id, a FROM part FORCE INDEX (a) WHERE a = 4 AND id > 250 ORDER BY a, id;
 SELECT id, a FROM part ORDER BY a DESC, id DESC LIMIT 4;
--- Switched off, keys end where their definition does.
+-- With the switch off, keys end at the end of their definition.
 SET optimizer_switch = 'extended_keys=off';
 SELECT id FROM t FORCE INDEX (a) WHERE a = 7 AND id > 4900 ORDER BY 1;
 SELECT id FROM t FORCE INDEX (a) WHERE a = 7 ORDER BY id DESC LIMIT 3;

@@ -1,4 +1,4 @@
--- Foreign keys: checks, actions, definitions, and what the server shows of them.
+-- Foreign keys: checks, actions, definitions, and the server's display of them.
 CREATE TABLE p (id INT PRIMARY KEY, v INT);
 CREATE TABLE c (id INT PRIMARY KEY, pid INT, FOREIGN KEY (pid) REFERENCES p (id));
 SHOW CREATE TABLE c;
@@ -95,7 +95,8 @@ SELECT * FROM c ORDER BY x, y, z;
 DELETE FROM p WHERE d = '2026-01-02';
 SELECT * FROM c ORDER BY x, y, z;
 DROP TABLE c, p;
--- A child that is shorter than its parent, in characters of several bytes; and temporary tables.
+-- A child column that is shorter than its parent column, with multi-byte characters; and temporary
+-- tables.
 CREATE TABLE p (t VARCHAR(20) PRIMARY KEY) CHARACTER SET utf8mb4;
 CREATE TABLE c (t VARCHAR(3), d CHAR(3), FOREIGN KEY (t) REFERENCES p (t) ON UPDATE CASCADE, FOREIGN KEY (d) REFERENCES p (t) ON UPDATE CASCADE) CHARACTER SET utf8mb4;
 INSERT INTO p VALUES ('abc'), ('def');
@@ -109,7 +110,7 @@ CREATE TEMPORARY TABLE p (a INT PRIMARY KEY, b INT, KEY (b));
 ALTER TABLE p DROP KEY b;
 DROP TEMPORARY TABLE p;
 DROP TABLE c, p;
--- ADD FOREIGN KEY to rows with long and computed values.
+-- ADD FOREIGN KEY to a table whose rows have long and computed values.
 CREATE TABLE p (id INT PRIMARY KEY, v VARCHAR(200), KEY (v));
 CREATE TABLE c (id INT PRIMARY KEY, pid INT, w VARCHAR(8000), v VARCHAR(200), g INT AS (pid) VIRTUAL, KEY (g));
 INSERT INTO p VALUES (1, REPEAT('x', 150)), (2, 'y');
@@ -173,7 +174,7 @@ INSERT INTO b VALUES (2, 1);
 INSERT INTO a VALUES (1);
 INSERT INTO b VALUES (2, 1);
 DROP TABLE b, a;
--- A key that an action meets twice.
+-- A unique key that an action would duplicate.
 CREATE TABLE p (id INT PRIMARY KEY);
 CREATE TABLE c (id INT PRIMARY KEY, pid INT, UNIQUE once (pid), FOREIGN KEY (pid) REFERENCES p (id) ON UPDATE CASCADE);
 INSERT INTO p VALUES (1), (2), (3);
@@ -187,7 +188,7 @@ SELECT * FROM p ORDER BY id;
 UPDATE p SET id = 5 WHERE id = 1;
 SELECT * FROM c ORDER BY id;
 DROP TABLE c, p;
--- Triggers do not fire, computed columns follow.
+-- Triggers do not fire; computed columns follow.
 CREATE TABLE p (id INT PRIMARY KEY);
 CREATE TABLE c (id INT PRIMARY KEY, pid INT, twice INT AS (pid * 2) VIRTUAL, KEY (twice), FOREIGN KEY (pid) REFERENCES p (id) ON UPDATE CASCADE ON DELETE SET NULL);
 CREATE TABLE seen (what VARCHAR(20));
@@ -214,7 +215,7 @@ UPDATE p, c SET p.id = p.id + 10 WHERE p.id = c.pid AND p.id = 2;
 SELECT * FROM p ORDER BY id;
 SELECT * FROM c ORDER BY id;
 DROP TABLE c, p;
--- What cannot be.
+-- Refused definitions.
 CREATE TABLE p (id INT PRIMARY KEY, a INT, t TEXT, v VARCHAR(100) CHARACTER SET latin1, KEY (t(10)), KEY (v)) CHARACTER SET utf8mb4;
 --! numbers
 CREATE TABLE c (x INT, FOREIGN KEY (x) REFERENCES nowhere (id));
@@ -240,7 +241,7 @@ CREATE TABLE d (x INT, CONSTRAINT ONE FOREIGN KEY (x) REFERENCES p (id));
 ALTER TABLE p ENGINE = MyISAM;
 ALTER TABLE c ENGINE = MyISAM;
 ALTER TABLE c DROP INDEX one;
--- InnoDB fails later, and says less.
+-- InnoDB fails later, with a less specific message.
 --! any
 ALTER TABLE p DROP PRIMARY KEY;
 ALTER TABLE c DROP COLUMN x;

@@ -1,9 +1,9 @@
--- Changes of definitions of tables that constraints tie together.
+-- Changes of definitions of tables that constraints connect.
 CREATE TABLE p (id INT PRIMARY KEY, v INT);
 CREATE TABLE c (id INT PRIMARY KEY, pid INT, q INT);
 INSERT INTO p VALUES (1, 1), (2, 2);
 INSERT INTO c VALUES (1, 1, 1), (2, 2, 3), (3, NULL, NULL);
--- ADD and DROP.
+-- ADD and DROP of constraints.
 ALTER TABLE c ADD FOREIGN KEY (pid) REFERENCES p (id), ADD CONSTRAINT named FOREIGN KEY (pid) REFERENCES p (id) ON DELETE CASCADE;
 SHOW CREATE TABLE c;
 --! numbers
@@ -20,7 +20,7 @@ ALTER TABLE c DROP CONSTRAINT named;
 ALTER TABLE c DROP FOREIGN KEY IF EXISTS named, ADD FOREIGN KEY IF NOT EXISTS c_ibfk_1 (pid) REFERENCES p (id);
 SHOW CREATE TABLE c;
 DELETE FROM p WHERE id = 1;
--- Copies keep them, rows that were there before are not looked at.
+-- Copies keep the constraints, and existing rows are not checked.
 SET foreign_key_checks = 0;
 INSERT INTO c VALUES (5, 50, 5);
 SET foreign_key_checks = 1;
@@ -69,14 +69,15 @@ CREATE TABLE like_c LIKE c;
 SHOW CREATE TABLE like_c;
 INSERT INTO like_c VALUES (1, 1);
 DROP TABLE c, like_c, p;
--- Names that the server gives, where the table's has characters that are encoded in the name of its file.
+-- Names of constraints that the server generates for tables whose file names encode some
+-- characters.
 CREATE TABLE `p$` (id INT PRIMARY KEY);
 CREATE TABLE `c-1` (pid INT, up INT, KEY (up), FOREIGN KEY (pid) REFERENCES `p$` (id), CONSTRAINT `c-1_ibfk_x` FOREIGN KEY (pid) REFERENCES `p$` (id));
 ALTER TABLE `c-1` ADD FOREIGN KEY (up) REFERENCES `p$` (id);
 SHOW CREATE TABLE `c-1`;
 RENAME TABLE `c-1` TO `d ä#`, `p$` TO `q@`;
 SHOW CREATE TABLE `d ä#`;
--- By a copy InnoDB would lose the constraints.
+-- InnoDB would lose the constraints in a copy.
 ALTER TABLE `d ä#` ADD x INT, RENAME TO `#e`;
 SHOW CREATE TABLE `#e`;
 ALTER TABLE `#e` RENAME TO plain;
@@ -105,7 +106,7 @@ INSERT INTO c VALUES (3);
 DELETE FROM p WHERE id = 1;
 DROP TABLE c, p;
 DROP DATABASE fk_other;
--- Names of columns that others refer to.
+-- New names of columns to which other tables refer.
 CREATE TABLE p (id INT PRIMARY KEY, a INT, b INT, KEY (a), KEY ba (b, a));
 CREATE TABLE c (id INT PRIMARY KEY, x INT, y INT, FOREIGN KEY (x) REFERENCES p (id) ON UPDATE CASCADE, FOREIGN KEY (y, x) REFERENCES p (b, a));
 CREATE TABLE t (id INT PRIMARY KEY, up INT, FOREIGN KEY (up) REFERENCES t (id) ON DELETE CASCADE);
@@ -146,7 +147,7 @@ SET foreign_key_checks = 1;
 SHOW CREATE TABLE c;
 INSERT INTO c VALUES (5, 5, NULL);
 DROP TABLE t, c, q;
--- Indexes that serve.
+-- Indexes that support constraints.
 CREATE TABLE p (id INT PRIMARY KEY, a INT, KEY one (a), KEY two (a, id));
 CREATE TABLE c (id INT PRIMARY KEY, a INT, KEY first (a), KEY second (a, id), FOREIGN KEY (a) REFERENCES p (a));
 INSERT INTO p VALUES (1, 1), (2, 1), (3, 3);
@@ -200,7 +201,7 @@ SELECT COUNT(*) FROM t;
 ALTER TABLE t FORCE, ALGORITHM = COPY;
 DELETE FROM t WHERE id = 5;
 DROP TABLE t, e, d, c, p;
--- DROP DATABASE, TRUNCATE, and parents that come late.
+-- DROP DATABASE, TRUNCATE, and parents that are created later.
 CREATE DATABASE fk_one;
 CREATE TABLE fk_one.p (id INT PRIMARY KEY);
 CREATE TABLE fk_one.c (pid INT, FOREIGN KEY (pid) REFERENCES p (id));

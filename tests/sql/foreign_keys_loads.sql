@@ -1,4 +1,5 @@
--- A load into a child keeps its parents: its rows come at its end, but nobody takes their parents away before that. Few rows are no load.
+-- A load into a child keeps its parents: the rows appear at the end of the load, and until then no
+-- transaction can delete their parents. A few rows are not a load.
 --! cheetah-only
 --! for VALUES (20), (30000)
 DROP TABLE IF EXISTS c, p;
@@ -28,7 +29,7 @@ DELETE FROM p WHERE id = 40000;
 --! connection default
 SELECT COUNT(*) FROM c;
 SELECT variable_value - @loads AS loads FROM information_schema.global_status WHERE variable_name = 'Cheetah_loads';
--- Who has taken a parent away before is waited for, and the load fails.
+-- The load waits for a transaction that has already deleted a parent, and then fails.
 TRUNCATE c;
 --! connection first
 BEGIN;

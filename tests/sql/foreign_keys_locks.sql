@@ -1,4 +1,4 @@
--- Who waits for whom because of a constraint, at each isolation level.
+-- Waits between transactions because of a constraint, at each isolation level.
 CREATE TABLE p (id INT PRIMARY KEY, v INT);
 CREATE TABLE c (id INT PRIMARY KEY, pid INT, st INT, KEY (pid, st), FOREIGN KEY (pid) REFERENCES p (id));
 --! for SELECT 'READ COMMITTED' UNION SELECT 'REPEATABLE READ' UNION SELECT 'SERIALIZABLE'
@@ -8,7 +8,7 @@ REPLACE INTO p VALUES (1, 0), (2, 0), (3, 0), (4, 0), (5, 0);
 SET SESSION TRANSACTION ISOLATION LEVEL $1;
 --! connection b
 SET SESSION TRANSACTION ISOLATION LEVEL $1;
--- A parent row goes while a child comes: the child waits, and is refused.
+-- A parent row is deleted while a child is inserted: the child waits, and is refused.
 --! connection a
 BEGIN;
 DELETE FROM p WHERE id = 1;
@@ -21,7 +21,7 @@ INSERT INTO c VALUES (1, 1, 0);
 COMMIT;
 --! connection b
 --! reap
--- The same, but the parent stays.
+-- The same, but the delete is rolled back.
 --! connection a
 BEGIN;
 DELETE FROM p WHERE id = 2;
@@ -34,7 +34,7 @@ INSERT INTO c VALUES (2, 2, 0);
 ROLLBACK;
 --! connection b
 --! reap
--- A child comes while its parent goes.
+-- A child is inserted while its parent is deleted.
 --! connection b
 BEGIN;
 INSERT INTO c VALUES (3, 3, 0);
@@ -47,7 +47,7 @@ DELETE FROM p WHERE id = 3;
 COMMIT;
 --! connection a
 --! reap
--- The same, but the child does not stay.
+-- The same, but the insert is rolled back.
 --! connection b
 BEGIN;
 INSERT INTO c VALUES (4, 4, 0);
@@ -60,7 +60,7 @@ DELETE FROM p WHERE id = 4;
 ROLLBACK;
 --! connection a
 --! reap
--- A snapshot that still has the parent does not count, nor one that has not the child.
+-- Checks ignore snapshots: a snapshot that still has the parent, and a snapshot without the child.
 --! connection a
 BEGIN;
 SELECT COUNT(*) FROM p WHERE id = 5;
@@ -84,8 +84,8 @@ ROLLBACK;
 SELECT * FROM p ORDER BY id;
 SELECT id, pid FROM c ORDER BY id;
 --! end
--- A child whose entry moves back in its index is seen, at READ COMMITTED too. (InnoDB's entry is not
--- locked by who reads the row alone, so nobody waits there.)
+-- A search finds a child whose entry moves back in its index, at READ COMMITTED, too. (In InnoDB a
+-- reader of the row alone does not lock the entry, so the search does not wait.)
 --! cheetah-only
 DELETE FROM c;
 INSERT INTO c VALUES (7, 2, 9);

@@ -64,7 +64,7 @@ SELECT id FROM a WHERE MATCH (title, body) AGAINST ('word@example.com' IN BOOLEA
 -- Query expansion.
 SELECT id FROM a WHERE MATCH (title, body) AGAINST ('tricks' WITH QUERY EXPANSION) ORDER BY id;
 SELECT id FROM a WHERE MATCH (title, body) AGAINST ('nowhere' WITH QUERY EXPANSION) ORDER BY id;
--- Columns without an index of their own.
+-- Columns without their own index.
 SELECT id FROM a WHERE MATCH (title) AGAINST ('mysql');
 SELECT id FROM a WHERE MATCH (title) AGAINST ('mysql' IN BOOLEAN MODE);
 SELECT id FROM a WHERE MATCH (id, body) AGAINST ('mysql');
@@ -87,7 +87,7 @@ SELECT id FROM a WHERE MATCH (title, body) AGAINST ('giraffe okapi') ORDER BY id
 INSERT IGNORE INTO a VALUES (1, 'ignored', 'ignored'), (31, 'kept', 'kept');
 SELECT id FROM a WHERE MATCH (title, body) AGAINST ('ignored kept') ORDER BY id;
 CHECK TABLE a;
--- A rollback takes words back.
+-- A rollback removes words.
 BEGIN;
 INSERT INTO a VALUES (40, 'lion', 'tiger');
 SAVEPOINT s;
@@ -101,7 +101,7 @@ UPDATE a SET body = 'lion' WHERE id = 31;
 ROLLBACK;
 SELECT id FROM a WHERE MATCH (title, body) AGAINST ('lion kept') ORDER BY id;
 --! cheetah-only
--- Its own transaction finds words at once; others with the commit.
+-- A transaction finds its own words at once; other transactions find them after its commit.
 BEGIN;
 INSERT INTO a VALUES (50, 'panther', 'panther');
 SELECT id FROM a WHERE MATCH (title, body) AGAINST ('panther');
@@ -114,13 +114,13 @@ SELECT id FROM a WHERE MATCH (title, body) AGAINST ('panther');
 --! connection default
 DELETE FROM a WHERE id = 50;
 --! end
--- Emptied, filled again.
+-- The table is emptied and filled again.
 TRUNCATE TABLE a;
 SELECT id FROM a WHERE MATCH (title, body) AGAINST ('mysql giraffe lion');
 INSERT INTO a VALUES (1, 'giraffe', 'lion');
 SELECT id FROM a WHERE MATCH (title, body) AGAINST ('mysql giraffe lion');
 DROP TABLE a;
--- Indexes come, go, and change their names.
+-- Indexes are added, dropped and renamed.
 CREATE TABLE b (id INT PRIMARY KEY AUTO_INCREMENT, x VARCHAR(100), y TEXT, z INT, KEY (z)) DEFAULT CHARSET=latin1;
 INSERT INTO b (x, y, z) VALUES ('quick brown fox', 'jumps', 1), ('lazy dog', 'over the quick', 2), (NULL, 'fox', 3);
 CREATE FULLTEXT INDEX fx ON b (x);
@@ -191,7 +191,7 @@ SELECT n FROM k WHERE MATCH (t) AGAINST ('joined');
 DELETE k FROM k JOIN j USING (n) WHERE MATCH (k.t) AGAINST ('joined');
 SELECT n FROM k WHERE MATCH (t) AGAINST ('text') ORDER BY n;
 DROP TABLE h, k, j;
--- Children that follow.
+-- Children that follow their parents.
 CREATE TABLE p (id INT PRIMARY KEY);
 CREATE TABLE q (id INT PRIMARY KEY, p INT, t TEXT, FULLTEXT (t), FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE ON UPDATE CASCADE);
 INSERT INTO p VALUES (1), (2);
@@ -221,7 +221,7 @@ INSERT INTO u VALUES (1, 'Grüße aus Köln'), (2, 'grusse koln');
 SELECT id FROM u WHERE MATCH (t) AGAINST ('koln') ORDER BY id;
 SELECT id FROM u WHERE MATCH (t) AGAINST ('gruss*' IN BOOLEAN MODE) ORDER BY id;
 DROP TABLE u;
--- What cannot be.
+-- Refused definitions.
 CREATE TABLE v (id INT, FULLTEXT (id));
 CREATE TABLE v (id INT PRIMARY KEY, a VARCHAR(10) CHARSET latin1, b VARCHAR(10) CHARSET utf8mb4, FULLTEXT (a, b));
 CREATE TABLE v (id INT PRIMARY KEY, a VARBINARY(10), FULLTEXT (a));
@@ -229,7 +229,7 @@ CREATE TABLE v (id INT PRIMARY KEY, a VARBINARY(10), FULLTEXT (a));
 CREATE TABLE v (id INT PRIMARY KEY, a TEXT COLLATE utf8mb4_uca1400_as_cs, FULLTEXT (a));
 CREATE TABLE v (id INT PRIMARY KEY, a TEXT, b TEXT AS (a), FULLTEXT (b));
 --! end
--- Apostrophes, underscores, digits, and what stands between words.
+-- Apostrophes, underscores, digits, and separators of words.
 CREATE TABLE w (id INT PRIMARY KEY, t TEXT, FULLTEXT (t)) DEFAULT CHARSET=utf8mb4;
 INSERT INTO w VALUES (1, 'don''t l''eau rock''n''roll O''Neill''s'), (2, 'under_score 3D-print e-mail'), (3, 'a''b''cdef ''quoted'' twice''''over'),
   (4, 'tab	new
@@ -245,8 +245,8 @@ SELECT id FROM w WHERE MATCH (t) AGAINST ('+xyz +xy' IN BOOLEAN MODE);
 SELECT id FROM w WHERE MATCH (t) AGAINST ('"print mail"' IN BOOLEAN MODE);
 SELECT id FROM w WHERE MATCH (t) AGAINST ('"print e-mail"' IN BOOLEAN MODE);
 DROP TABLE w;
--- Words that are too long for the index are compared whole in a phrase: also with those that begin
--- alike, and with one that is just not too long.
+-- A phrase compares words that are too long for the index completely: also with words of the same
+-- beginning, and with a word of just the maximum length.
 SET @long = REPEAT('abcdefghij', 20);
 --! for SELECT 'utf8mb4_unicode_ci' UNION SELECT 'utf8mb4_bin' UNION SELECT 'latin1_swedish_ci'
 CREATE TABLE w (id INT PRIMARY KEY, t TEXT COLLATE $1, FULLTEXT (t));

@@ -1,4 +1,4 @@
--- FULLTEXT keys beside other transactions: rows that are locked are those that match now.
+-- FULLTEXT keys and concurrent transactions: a locking search locks the rows that match now.
 CREATE TABLE t (id INT PRIMARY KEY, b TEXT, FULLTEXT (b)) DEFAULT CHARSET=utf8mb4;
 INSERT INTO t VALUES (1, 'foo one'), (2, 'foo two'), (3, 'bar three');
 CREATE TABLE o (n INT);
@@ -11,7 +11,7 @@ UPDATE t SET b = 'foo three' WHERE id = 3;
 INSERT INTO t VALUES (4, 'foo four');
 --! connection a
 --! cheetah-only
--- The snapshot has the rows of before.
+-- The snapshot has the previous rows.
 SELECT * FROM t WHERE MATCH (b) AGAINST ('foo') ORDER BY id;
 --! end
 SELECT * FROM t WHERE MATCH (b) AGAINST ('foo') ORDER BY id FOR UPDATE;
@@ -21,7 +21,7 @@ UPDATE t SET b = CONCAT(b, ' changed') WHERE MATCH (b) AGAINST ('foo');
 COMMIT;
 SELECT * FROM t ORDER BY id;
 CHECK TABLE t;
--- A row that is waited for does not match any more, by whatever way it is found.
+-- A row for which the statement waits no longer matches afterwards, with every access path.
 --! for SELECT 'MATCH (b) AGAINST (''foo'')' UNION SELECT 'id < 3 AND MATCH (b) AGAINST (''foo'') > 0' UNION SELECT 'MATCH (b) AGAINST (''foo'') OR id = 9'
 --! connection default
 DELETE FROM t;
@@ -40,7 +40,7 @@ COMMIT;
 --! reap
 SELECT * FROM t ORDER BY id;
 --! end
--- Rows of others are passed, or not waited for.
+-- Rows that other transactions have locked are skipped, or refused without a wait.
 --! connection default
 DELETE FROM t;
 INSERT INTO t VALUES (1, 'foo one'), (2, 'foo two'), (3, 'bar three');
@@ -52,7 +52,7 @@ SELECT * FROM t WHERE MATCH (b) AGAINST ('foo') FOR UPDATE SKIP LOCKED;
 SELECT * FROM t WHERE MATCH (b) AGAINST ('foo') FOR UPDATE NOWAIT;
 --! connection b
 COMMIT;
--- A snapshot is refused words that came after it.
+-- A snapshot cannot read words that were indexed after it.
 --! connection a
 START TRANSACTION WITH CONSISTENT SNAPSHOT;
 SELECT * FROM o;

@@ -1,4 +1,4 @@
--- Words of deleted rows go in the background; views name the tables of words.
+-- The background removes the words of deleted rows; views name the tables of words.
 --! cheetah-only
 CREATE TABLE r (id INT PRIMARY KEY, b TEXT, FULLTEXT KEY (b));
 --! for SELECT 'TABLES' UNION ALL SELECT 'INDEXES'
@@ -15,7 +15,7 @@ DELETE FROM r WHERE id > 100;
 --! connection default
 SELECT COUNT(*) FROM r WHERE MATCH (b) AGAINST ('word7');
 SELECT COUNT(*) FROM r WHERE CONCAT(' ', b, ' ') LIKE '% word7 %';
--- A snapshot from before.
+-- A snapshot from before the deletion.
 --! connection old
 SELECT COUNT(*) FROM r WHERE MATCH (b) AGAINST ('word7');
 --! wait SELECT COALESCE(MAX(table_rows), 0) = 0 FROM information_schema.cheetah_tables WHERE table_name = '#removed_words'

@@ -1,4 +1,5 @@
--- Words of prepared transactions come with their commit: XA PREPARE, a crash, and either end; no index is built without their rows.
+-- Words of prepared transactions become visible at their commit: XA PREPARE, a crash, then commit
+-- or rollback. No index is built without the rows of prepared transactions.
 --! cheetah-only
 CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(100), b TEXT, n INT NOT NULL DEFAULT 0, FULLTEXT ab (a, b));
 INSERT INTO t VALUES (1, 'wordaa', 'wordbb', 0), (2, 'wordaa', 'wordcc', 0);

@@ -1,4 +1,5 @@
--- HANDLER: forwards, backwards, turning round, by key, with conditions, while the table changes.
+-- HANDLER: forward, backward, with changes of direction, by key, with conditions, while the table
+-- changes.
 CREATE TABLE t (a INT, b INT, c VARCHAR(10), PRIMARY KEY (a), KEY bc (b, c), KEY d (b DESC));
 INSERT INTO t SELECT seq * 2, seq % 4, CHAR(96 + seq) FROM seq_1_to_12;
 HANDLER t OPEN;
@@ -54,7 +55,7 @@ HANDLER r READ a NEXT LIMIT 2;
 ROLLBACK;
 HANDLER r READ a FIRST LIMIT 2;
 HANDLER r CLOSE;
--- A key that is not there leaves the scan where it would be.
+-- After a search for a missing key the scan is at the position that the key would have.
 CREATE TABLE gap (a INT, b INT, PRIMARY KEY (a, b), KEY (b));
 INSERT INTO gap VALUES (1, 274), (1, 275), (2, 6), (2, 8), (4, 1);
 HANDLER gap OPEN;

@@ -1,8 +1,9 @@
--- Indexes that are added beside older snapshots, an open writer, and a prepared transaction.
+-- Indexes that are added while there are older snapshots, an open writer, and a prepared
+-- transaction.
 --! cheetah-only
 CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(40), c INT, KEY b (b));
 INSERT INTO t SELECT seq, MD5(seq), seq FROM seq_1_to_5000;
--- An older snapshot is refused the new index only.
+-- An older snapshot cannot read the new index, but can read the others.
 --! connection old
 START TRANSACTION WITH CONSISTENT SNAPSHOT;
 --! connection default
@@ -28,7 +29,8 @@ COMMIT;
 --! reap
 SELECT (SELECT SUM(c) FROM t FORCE INDEX (c2) WHERE c > 100000) = (SELECT SUM(c) FROM t IGNORE INDEX (c2) WHERE c > 100000) AS same;
 CHECK TABLE t EXTENDED;
--- XA PREPARE of a client that has gone blocks ADD INDEX, after a restart too, until decided.
+-- A transaction that a disconnected client has prepared blocks ADD INDEX until it is decided, also
+-- after a restart.
 CREATE TABLE x (a INT PRIMARY KEY, b INT);
 INSERT INTO x SELECT seq, seq FROM seq_1_to_1000;
 --! connection gone

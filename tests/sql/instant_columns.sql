@@ -1,4 +1,5 @@
--- ADD COLUMN and DROP COLUMN with ALGORITHM=INSTANT: rows stay as they are stored, and have the columns of the definition whenever they are read.
+-- ADD COLUMN and DROP COLUMN with ALGORITHM=INSTANT: stored rows stay unchanged, and each read
+-- returns the columns of the definition.
 CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(60), c INT, d TEXT, e ENUM('x','y'), bits BIT(5), f CHAR(3) NOT NULL, KEY c (c), KEY b (b)) ENGINE=$ENGINE;
 INSERT INTO t SELECT seq, IF(seq % 7, CONCAT('text ', seq % 50), NULL), IF(seq % 5, seq * 7919 % 4009, NULL), IF(seq % 100 = 9, REPEAT(CONCAT('large', seq), 4000), IF(seq % 3, CONCAT('d', seq), NULL)), IF(seq % 3, 'x', 'y'), IF(seq % 4, seq % 32, NULL), 'fff' FROM seq_1_to_1000;
 ALTER TABLE t ADD COLUMN n1 INT, ALGORITHM=INSTANT;
@@ -17,7 +18,8 @@ SELECT n2, a, b, c, n3, LENGTH(d), CRC32(d), e, bits + 0, f, n1 FROM t WHERE a I
 SELECT a, n2, n3, n1 FROM t FORCE INDEX (b) WHERE b = 'moved' ORDER BY a;
 SELECT COUNT(*), COUNT(n1), SUM(a), SUM(c), SUM(CRC32(d)), SUM(bits), SUM(CRC32(b)), SUM(CRC32(n2)), SUM(n3) FROM t;
 CHECK TABLE t EXTENDED;
--- DROP COLUMN, in the middle and at the ends; large values of the column go with their rows.
+-- DROP COLUMN, in the middle and at the ends; large values of the column are removed with their
+-- rows.
 ALTER TABLE t DROP COLUMN d, ALGORITHM=INSTANT;
 SELECT * FROM t WHERE a IN (1, 2, 3, 4, 9, 109, 2001, 2002, 10400) ORDER BY a;
 CHECK TABLE t EXTENDED;
@@ -27,7 +29,7 @@ DELETE FROM t WHERE a IN (9, 109, 609);
 UPDATE t SET bits = NULL, e = NULL WHERE a = 209;
 UPDATE t SET bits = b'11', b = REPEAT('b', 60) WHERE a = 309;
 CHECK TABLE t EXTENDED;
--- In transactions: rollback, savepoints, snapshots from before.
+-- In transactions: rollback, savepoints, older snapshots.
 START TRANSACTION;
 UPDATE t SET c = -1 WHERE a < 50;
 DELETE FROM t WHERE a BETWEEN 50 AND 60;
@@ -39,7 +41,7 @@ ROLLBACK;
 SELECT COUNT(*), SUM(c), MAX(d), SUM(CRC32(e)) FROM t WHERE a < 100;
 SELECT * FROM t WHERE a = 30 FOR UPDATE;
 CHECK TABLE t EXTENDED;
--- Columns change their places; BIT columns and those that cannot be NULL too.
+-- Columns change their places, also BIT columns and NOT NULL columns.
 ALTER TABLE t MODIFY bits BIT(5) FIRST, MODIFY f CHAR(3) NOT NULL AFTER bits, ALGORITHM=INSTANT;
 SELECT bits + 0, f, a, b, c, n3, e FROM t WHERE a IN (1, 2, 3, 4, 8, 209, 309, 2001, 2002) ORDER BY a;
 ALTER TABLE t ADD COLUMN flag BIT(3) NOT NULL DEFAULT b'101' FIRST, ADD COLUMN flag2 BIT(11) DEFAULT NULL AFTER a, ADD COLUMN s SET('p','q') DEFAULT 'q', ALGORITHM=INSTANT;
@@ -49,7 +51,7 @@ SELECT flag + 0, bits + 0, flag2 + 0, a FROM t WHERE a IN (1, 2, 3, 4, 8, 209) O
 ALTER TABLE t DROP COLUMN flag, ALGORITHM=INSTANT;
 SELECT bits + 0, flag2 + 0, a FROM t WHERE a IN (1, 2, 3, 4, 8, 209) ORDER BY a;
 CHECK TABLE t EXTENDED;
--- Indexes that are built afterwards, with columns that came.
+-- Indexes that are built afterwards, with added columns.
 ALTER TABLE t ADD INDEX n3 (n3, c), ADD INDEX d (d), ALGORITHM=NOCOPY;
 SELECT COUNT(*), SUM(a) FROM t FORCE INDEX (n3) WHERE n3 = 18446744073709551615 AND c > 1000;
 SELECT COUNT(*) FROM t FORCE INDEX (d) WHERE d = '2020-02-02 02:02:02';
@@ -67,7 +69,7 @@ CHECK TABLE t EXTENDED;
 OPTIMIZE TABLE t;
 SELECT COUNT(*), SUM(a), SUM(c), SUM(bits), SUM(CRC32(b)), SUM(CRC32(s)) FROM t;
 CHECK TABLE t EXTENDED;
--- Defaults: all types, and what is evaluated once.
+-- Defaults of all types, and defaults that are evaluated once.
 CREATE TABLE k (a INT PRIMARY KEY) ENGINE=$ENGINE;
 INSERT INTO k VALUES (1), (2), (3);
 ALTER TABLE k ADD c1 TINYINT NOT NULL, ADD c2 DECIMAL(20,5) DEFAULT 12.5, ADD c3 DOUBLE DEFAULT -1e10, ADD c4 DATE NOT NULL DEFAULT '2001-01-01', ADD c5 TIME(3) DEFAULT '10:11:12.5', ADD c6 YEAR DEFAULT 1999, ALGORITHM=INSTANT;
@@ -83,7 +85,7 @@ SELECT c16, a, c15, c17, c18 FROM k ORDER BY a;
 INSERT INTO k (a) VALUES (4);
 SELECT a, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c15, c16, c17, c18 FROM k ORDER BY a;
 CHECK TABLE k EXTENDED;
--- A text with a long default that no row has written.
+-- A text with a long default that no row stores.
 CREATE TABLE l (a INT PRIMARY KEY, b TEXT) ENGINE=$ENGINE;
 INSERT INTO l SELECT seq, REPEAT('b', seq * 100) FROM seq_1_to_100;
 ALTER TABLE l ADD c TEXT NOT NULL DEFAULT (REPEAT('c', 6000)) FIRST;
@@ -100,7 +102,8 @@ TRUNCATE TABLE l;
 INSERT INTO l SELECT 'again', seq FROM seq_1_to_2000;
 SELECT COUNT(*), MIN(c), MAX(a) FROM l;
 CHECK TABLE l EXTENDED;
--- A value that is out of line though rows of the columns that are left would have it in line.
+-- A value that is stored out of line, although rows of the remaining columns would store it in
+-- line.
 CREATE TABLE o (a INT PRIMARY KEY, n INT, v1 VARCHAR(4000), v2 VARCHAR(3900), v3 VARCHAR(3900)) ENGINE=$ENGINE CHARACTER SET latin1;
 INSERT INTO o SELECT seq, seq, REPEAT(seq, 1000), REPEAT('y', 3900), REPEAT('z', 3900) FROM seq_1000_to_1020;
 ALTER TABLE o DROP v2, DROP v3, ALGORITHM=INSTANT;
@@ -115,7 +118,7 @@ UPDATE o SET v1 = CONCAT(n, v1) WHERE a < 1005 AND LENGTH(v1) < 4000;
 CHECK TABLE o EXTENDED;
 SELECT SUM(CRC32(v1)) FROM o;
 DROP TABLE o;
--- Rows of the first columns and rows of the others behind their number are of the same length.
+-- Rows of the first row-format version are as long as rows of the second version with their number.
 CREATE TABLE s (a INT PRIMARY KEY, b TINYINT NOT NULL, c INT NOT NULL) ENGINE=$ENGINE;
 INSERT INTO s SELECT seq, seq % 3, seq FROM seq_1_to_100;
 ALTER TABLE s DROP b, ALGORITHM=INSTANT;
@@ -125,7 +128,7 @@ UPDATE s SET a = a + 1000 WHERE a % 10 = 0;
 DELETE FROM s WHERE a % 10 = 1;
 SELECT COUNT(*), SUM(a), SUM(c), MIN(c), MAX(c) FROM s;
 CHECK TABLE s EXTENDED;
--- A column goes and another one of its name comes, in one statement; points.
+-- One statement drops a column and adds another column of the same name; points.
 ALTER TABLE s DROP c, ADD c INT NOT NULL DEFAULT 7, ADD g POINT NOT NULL DEFAULT (POINT(1, 2)) FIRST, ALGORITHM=INSTANT;
 SELECT COUNT(*), SUM(a), SUM(c), MIN(ST_AsText(g)), MAX(ST_AsText(g)) FROM s;
 UPDATE s SET g = POINT(a, c) WHERE a < 10;
@@ -154,7 +157,8 @@ SELECT * FROM w WHERE b = '3' ORDER BY a;
 ALTER TABLE w DROP d;
 SELECT COUNT(*), MIN(a), MAX(b) FROM w;
 CHECK TABLE w EXTENDED;
--- Partitions change together; keys are disabled and enabled over rows of several shapes.
+-- Partitions change together; keys are disabled and enabled over rows of several row-format
+-- versions.
 CREATE TABLE p (a INT PRIMARY KEY, b INT, c VARCHAR(10), KEY b (b)) ENGINE=$ENGINE PARTITION BY HASH (a) PARTITIONS 4;
 INSERT INTO p SELECT seq, seq % 10, seq FROM seq_1_to_400;
 ALTER TABLE p ADD d INT NOT NULL DEFAULT 3 AFTER a, DROP c, ALGORITHM=INSTANT;

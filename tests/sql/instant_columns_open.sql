@@ -1,5 +1,6 @@
--- Transactions that are prepared while columns come and go: what they have written is taken back or stays, in rows of other columns than they knew.
--- InnoDB keeps such a table locked after a crash.
+-- Prepared transactions while columns are added and dropped: their changes are committed or rolled
+-- back in rows with other columns than at the time of the change. InnoDB keeps such a table locked
+-- after a crash.
 --! cheetah-only
 CREATE TABLE t (a INT PRIMARY KEY, b INT, d TEXT, e VARCHAR(30), KEY b (b)) ENGINE=CHEETAH;
 INSERT INTO t SELECT seq, seq % 10, IF(seq % 4 = 1, REPEAT('x', 20000), seq), CONCAT('e', seq) FROM seq_1_to_200;
@@ -42,7 +43,7 @@ UPDATE t SET b = b + 1;
 OPTIMIZE TABLE t;
 CHECK TABLE t EXTENDED;
 SELECT COUNT(*), SUM(a), SUM(b), SUM(z), MIN(y), MAX(y) FROM t;
--- Tables with the same columns now and other ones before change places.
+-- EXCHANGE of tables that have the same columns now but had different columns before.
 CREATE TABLE p (a INT PRIMARY KEY, b INT, c INT) ENGINE=CHEETAH PARTITION BY RANGE (a) (PARTITION p0 VALUES LESS THAN (100), PARTITION p1 VALUES LESS THAN (200));
 CREATE TABLE x (a INT PRIMARY KEY, c INT) ENGINE=CHEETAH;
 INSERT INTO p SELECT seq, seq, seq FROM seq_1_to_199;

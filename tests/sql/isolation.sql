@@ -1,4 +1,4 @@
--- What transactions see of each other: consistent reads of every kind, at every isolation level.
+-- Consistent reads of every kind, at every isolation level, with concurrent transactions.
 CREATE TABLE t (id INT PRIMARY KEY, k INT, v INT, body VARCHAR(100), KEY k (k), KEY kv (k, v));
 INSERT INTO t SELECT seq, seq * 10, seq * 100, CONCAT('body ', seq) FROM seq_1_to_6;
 --! connection w
@@ -11,7 +11,8 @@ SET innodb_lock_wait_timeout = 1;
 --! cheetah-only
 SET cheetah_lock_wait_timeout = 1;
 --! end
--- A reader waits for no writer, and sees what was committed: by every index, by key and by range, with and without rows.
+-- A reader waits for no writer, and sees the committed rows: by every index, by key and by range,
+-- with and without rows.
 --! connection w
 BEGIN;
 UPDATE t SET v = v + 1, body = 'changed' WHERE id <= 3;
@@ -60,7 +61,7 @@ SELECT * FROM t ORDER BY id;
 SELECT k, v FROM t FORCE INDEX (kv) WHERE k >= 0 ORDER BY k, v;
 --! connection r
 SELECT * FROM t ORDER BY id;
--- REPEATABLE READ: all statements see the moment of the first read.
+-- REPEATABLE READ: all statements see the state at the first read.
 --! connection r
 SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ;
 BEGIN;
@@ -83,7 +84,7 @@ SELECT * FROM t FORCE INDEX (k) WHERE k = 20;
 SELECT * FROM t FORCE INDEX (k) WHERE k = 21;
 COMMIT;
 SELECT id, k, v FROM t ORDER BY id;
--- Many versions of a row, and of one that comes and goes.
+-- Many versions of a row, and of a row that is repeatedly inserted and deleted.
 BEGIN;
 SELECT * FROM t WHERE id IN (1, 9) ORDER BY id;
 --! connection w
@@ -98,7 +99,7 @@ SELECT COUNT(*) FROM t FORCE INDEX (k) WHERE k >= 0;
 SELECT COUNT(*) FROM t FORCE INDEX (PRIMARY) WHERE id > 0;
 COMMIT;
 SELECT * FROM t WHERE id IN (1, 9) ORDER BY id;
--- READ COMMITTED: each statement sees the moment of its own start.
+-- READ COMMITTED: each statement sees the state at its own start.
 SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
 BEGIN;
 SELECT id, v FROM t ORDER BY id;
@@ -118,7 +119,7 @@ COMMIT;
 --! connection r
 SELECT id, v FROM t WHERE id = 3;
 COMMIT;
--- READ UNCOMMITTED reads what is committed, where InnoDB shows what may be taken back.
+-- READ UNCOMMITTED reads committed rows; InnoDB shows changes that may be rolled back.
 SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED;
 --! connection w
 BEGIN;
@@ -131,7 +132,7 @@ SELECT id, v FROM t WHERE id = 3;
 COMMIT;
 --! connection r
 SELECT id, v FROM t WHERE id = 3;
--- A snapshot at once; only REPEATABLE READ has one for the whole transaction.
+-- A snapshot at the start; only REPEATABLE READ has one for the whole transaction.
 SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ;
 START TRANSACTION WITH CONSISTENT SNAPSHOT;
 --! connection w
@@ -155,7 +156,7 @@ UPDATE t SET v = 12 WHERE id = 3;
 SELECT id, v FROM t WHERE id = 3;
 COMMIT;
 SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ;
--- A snapshot does not freeze what the transaction itself does: a change meets the newest row.
+-- A snapshot does not apply to the transaction's own changes: a change uses the newest row.
 BEGIN;
 SELECT id, v FROM t WHERE id = 3;
 --! connection w
@@ -166,7 +167,7 @@ SELECT id, v FROM t WHERE id = 3;
 SELECT id, v FROM t WHERE id = 3 FOR UPDATE;
 SELECT id, v FROM t WHERE id = 3 LOCK IN SHARE MODE;
 COMMIT;
--- Rows that others insert are met by a change, not by a read.
+-- A change finds rows that other transactions have inserted; a read does not.
 BEGIN;
 SELECT COUNT(*) FROM t;
 --! connection w
@@ -179,7 +180,7 @@ SELECT COUNT(*) FROM t;
 INSERT INTO t VALUES (20, 1, 1, 'twice');
 ROLLBACK;
 DELETE FROM t WHERE id = 20;
--- Locking reads wait for a writer, and a writer for them.
+-- Locking reads wait for a writer, and a writer waits for locking reads.
 --! connection w
 BEGIN;
 UPDATE t SET v = 1 WHERE id = 1;
@@ -198,7 +199,7 @@ SELECT v FROM t WHERE id = 1 LOCK IN SHARE MODE;
 UPDATE t SET v = 2 WHERE id = 1;
 --! connection r
 COMMIT;
--- SERIALIZABLE: reads inside a transaction lock, those of a single statement do not.
+-- SERIALIZABLE: reads inside a transaction lock rows; a single-statement read does not.
 SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE;
 --! connection w
 BEGIN;
@@ -218,7 +219,8 @@ UPDATE t SET v = 4 WHERE id = 1;
 --! connection r
 COMMIT;
 SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ;
--- Statements that write what they read: locked at REPEATABLE READ, a snapshot at READ COMMITTED.
+-- Statements that write the rows that they read: locking reads at REPEATABLE READ, a snapshot at
+-- READ COMMITTED.
 CREATE TABLE target (id INT PRIMARY KEY, v INT);
 INSERT INTO target VALUES (1, 0);
 --! connection w
@@ -243,7 +245,7 @@ SELECT * FROM made ORDER BY id;
 SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ;
 --! connection w
 ROLLBACK;
--- HANDLER reads a snapshot too.
+-- HANDLER reads a snapshot, too.
 --! connection w
 BEGIN;
 UPDATE t SET v = v + 1000, k = k + 1;
@@ -306,7 +308,8 @@ SELECT COUNT(*), SUM(b) FROM p;
 SELECT * FROM p ORDER BY a;
 COMMIT;
 SELECT COUNT(*), SUM(b) FROM p;
--- A table emptied or rebuilt after the snapshot (one that got another name: older_snapshots.sql), and a temporary one.
+-- A table emptied or rebuilt after the snapshot (for a renamed table see older_snapshots.sql), and
+-- a temporary table.
 START TRANSACTION WITH CONSISTENT SNAPSHOT;
 --! connection w
 TRUNCATE h;
@@ -365,7 +368,7 @@ UNLOCK TABLES;
 SET autocommit = 1;
 --! connection w
 SELECT v FROM t WHERE id = 1;
--- A view, a subquery and a union read the same moment; so does a read inside a procedure.
+-- A view, a subquery, a union and a read inside a procedure see the same state.
 CREATE VIEW seen AS SELECT id, v FROM t WHERE v > 0;
 --! delimiter $$
 CREATE PROCEDURE twice() BEGIN SELECT SUM(v) FROM t; UPDATE t SET v = v + 1 WHERE id = 2; SELECT SUM(v) FROM t; END$$
@@ -381,7 +384,7 @@ SELECT 1, SUM(v) FROM t UNION ALL SELECT 2, SUM(v) FROM seen;
 CALL twice();
 ROLLBACK;
 CALL twice();
--- ROLLBACK TO SAVEPOINT lets go of tables that were read without locks.
+-- ROLLBACK TO SAVEPOINT releases tables that were read without locks.
 CREATE TABLE g (a INT PRIMARY KEY);
 INSERT INTO g VALUES (1);
 BEGIN;

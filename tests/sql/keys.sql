@@ -65,7 +65,7 @@ DELETE FROM wide_key WHERE c = 4;
 SELECT COUNT(*), SUM(CRC32(a)), SUM(CRC32(b)) FROM wide_key;
 --! for SELECT 'utf8mb4_uca1400_ai_ci', 'utf8mb4' UNION SELECT 'utf8mb4_uca1400_as_cs', 'utf8mb4' UNION SELECT 'utf8mb4_nopad_bin', 'utf8mb4' UNION SELECT 'utf8mb4_czech_ci', 'utf8mb4' UNION SELECT 'utf32_unicode_ci', 'utf32' UNION SELECT 'latin2_czech_cs', 'latin2' UNION SELECT 'utf8mb4_german2_ci', 'utf8mb4'
 CREATE TABLE wk (a VARCHAR(768) PRIMARY KEY, b VARCHAR(768), UNIQUE b (b)) CHARACTER SET $2 COLLATE $1;
--- Which of the duplicates is told depends on the way of the rows: here the lowest key.
+-- The order of the rows decides which duplicate the error names: here the lowest key.
 --! numbers
 INSERT INTO wk SELECT CONCAT(REPEAT('long common prefix ', 38), LPAD(seq, 10, '0')), CONCAT(LPAD(seq * 7 % 301, 6, '0'), REPEAT('zzzzz', 150)) FROM seq_1_to_300;
 INSERT INTO wk SELECT UPPER(a), 'x' FROM wk LIMIT 1;

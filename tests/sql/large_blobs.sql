@@ -1,4 +1,4 @@
--- Values of several MB, 20 MB included: stored, compared, changed, deleted, replaced, rolled back.
+-- Values of several MB, up to 20 MB: stored, compared, changed, deleted, replaced, rolled back.
 CREATE TABLE t (id INT PRIMARY KEY, a LONGBLOB, b LONGTEXT, n INT, KEY (n));
 SET @m = REPEAT(MD5('x'), 32768);
 INSERT INTO t VALUES (1, REPEAT(@m, 20), 'small', 1), (2, REPEAT(@m, 3), REPEAT('ü', 1000000), 2), (3, '', NULL, 3), (4, NULL, '', 4);

@@ -1,4 +1,5 @@
--- What Cheetah refuses, with a clear error, and what it takes with a warning.
+-- Definitions and values that Cheetah refuses with a clear error, and options that it accepts with
+-- a warning.
 --! cheetah-only
 CREATE TABLE g (a INT PRIMARY KEY, p POINT NOT NULL, SPATIAL KEY (p));
 CREATE TABLE parent (a INT PRIMARY KEY);

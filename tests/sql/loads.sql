@@ -1,7 +1,8 @@
--- Copies of tables that are large enough for the engine to build their trees: ALTER TABLE, OPTIMIZE, CREATE TABLE .. SELECT.
+-- Copies of tables that are large enough for the engine to build their trees: ALTER TABLE,
+-- OPTIMIZE, CREATE TABLE .. SELECT.
 CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(60), c INT, d TEXT, KEY b (b)) ENGINE=$ENGINE;
 INSERT INTO t SELECT seq, CONCAT('some longer text ', seq % 5000), seq * 7919 % 40009, IF(seq % 4000 = 9, REPEAT('large', 9000), CONCAT('d', seq)) FROM seq_1_to_16000;
--- One index, several, a unique one; another order of the clustered index; none.
+-- One index, several indexes, a unique index; another order of the clustered index; no primary key.
 ALTER TABLE t ADD INDEX c (c), ALGORITHM=COPY;
 CHECK TABLE t EXTENDED;
 SELECT COUNT(*), SUM(a), SUM(c), SUM(LENGTH(d)), SUM(CRC32(d)) FROM t;
@@ -16,7 +17,7 @@ ALTER TABLE t DROP PRIMARY KEY, ALGORITHM=COPY;
 CHECK TABLE t EXTENDED;
 SELECT COUNT(*), SUM(a), SUM(CRC32(d)) FROM t;
 ALTER TABLE t ADD PRIMARY KEY (a), ALGORITHM=COPY;
--- Work goes on: changes, a rollback, more rows.
+-- Later work: changes, a rollback, more rows.
 INSERT INTO t VALUES (50000, 'new', 50000, REPEAT('n', 20000));
 UPDATE t SET d = 'changed' WHERE a = 4009;
 DELETE FROM t WHERE a BETWEEN 100 AND 199;
@@ -26,7 +27,8 @@ SELECT COUNT(*) FROM t;
 ROLLBACK;
 SELECT COUNT(*), SUM(a), SUM(CRC32(d)) FROM t;
 CHECK TABLE t EXTENDED;
--- Duplicates: the key is told, and the table stays as it was. InnoDB tells the value of the row that it has read last; ours is below.
+-- Duplicates: the error names the key, and the table stays unchanged. InnoDB names the value of the
+-- row that it read last; a test below checks Cheetah's value.
 ALTER TABLE t ADD e INT, ADD f VARCHAR(30), ALGORITHM=COPY;
 UPDATE t SET e = a, f = CONCAT('f', a);
 UPDATE t SET e = 13333 WHERE a = 222;
@@ -57,7 +59,7 @@ ALTER TABLE t ENGINE=Aria;
 ALTER TABLE t ENGINE=$ENGINE;
 CHECK TABLE t EXTENDED;
 SELECT COUNT(*), SUM(a), SUM(CRC32(d)) FROM t;
--- AUTO_INCREMENT goes on, a column of it can come.
+-- AUTO_INCREMENT continues, and an AUTO_INCREMENT column can be added.
 ALTER TABLE t ADD id INT NOT NULL AUTO_INCREMENT FIRST, ADD KEY id (id), ALGORITHM=COPY;
 INSERT INTO t (a) VALUES (60000);
 SELECT COUNT(*), COUNT(DISTINCT id), MIN(id), MAX(id) FROM t;
@@ -106,7 +108,7 @@ ALTER TABLE s2 REMOVE PARTITIONING;
 CHECK TABLE s2 EXTENDED;
 CREATE TABLE s5 (PRIMARY KEY (n)) ENGINE=$ENGINE PARTITION BY RANGE (n) (PARTITION a VALUES LESS THAN (12000), PARTITION b VALUES LESS THAN MAXVALUE) SELECT n, x, IF(n = 15999, 1, n) AS m FROM s2;
 SELECT COUNT(*), SUM(m) FROM s5;
--- A crash behind all of it.
+-- A crash after all these statements.
 --! kill
 SELECT COUNT(*), SUM(a), SUM(CRC32(d)) FROM t;
 SELECT COUNT(*), SUM(a), SUM(CRC32(b)) FROM s;
@@ -116,14 +118,16 @@ CHECK TABLE t, s, s2, s3, s5 EXTENDED;
 INSERT INTO s (a, b) VALUES (70002, 'z');
 SELECT MAX(id) FROM s;
 --! cheetah-only
--- The engine has built these tables, none of the temporary ones, and sorted most of them; small ones it has not.
+-- The engine has loaded these tables and sorted most of them. It has loaded no temporary and no
+-- small tables.
 SELECT VARIABLE_VALUE = 0 AS not_since_the_start FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'Cheetah_loads';
 ALTER TABLE s2 ADD KEY xn (x, n), ALGORITHM=COPY;
 CREATE TABLE small ENGINE=CHEETAH SELECT * FROM s2 LIMIT 100;
 SELECT VARIABLE_VALUE AS loads FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'Cheetah_loads';
 SELECT VARIABLE_VALUE AS row_count FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'Cheetah_loaded_rows';
 SELECT VARIABLE_VALUE AS bytes FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'Cheetah_memory_sort_bytes';
--- The value that is there twice is told, whatever row was read last: in columns, prefixes of large values, and generated columns.
+-- The error names the duplicate value, not that of the row read last: in columns, prefixes of large
+-- values, and generated columns.
 CREATE TABLE dup (a INT PRIMARY KEY, b INT, c TEXT, d VARCHAR(100), e INT AS (b DIV 2) VIRTUAL) ENGINE=CHEETAH;
 INSERT INTO dup (a, b, c, d) SELECT seq, IF(seq = 12000, 14, 2 * seq), CONCAT(IF(seq = 9000, 'AB77', CONCAT('ab', seq)), REPEAT('c', IF(seq = 9000, 20000, 60))), seq FROM seq_1_to_14000;
 ALTER TABLE dup ADD UNIQUE b (b);

@@ -1,10 +1,11 @@
--- Statements that bring many rows into an empty table, with what happens around them.
+-- Statements that insert many rows into an empty table, and concurrent events.
 CREATE TABLE src (n INT PRIMARY KEY, b VARCHAR(60), c INT, d TEXT) ENGINE=$ENGINE;
 INSERT INTO src SELECT seq, CONCAT('some longer text ', seq % 3000), seq * 7919 % 40009, IF(seq % 4000 = 9, REPEAT('large', 9000), CONCAT('d', seq, REPEAT('-', 40))) FROM seq_1_to_16000;
 SELECT COUNT(*), SUM(n), SUM(CRC32(d)) FROM src;
 CHECK TABLE src EXTENDED;
 CREATE TABLE t (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, b VARCHAR(60), c INT, d TEXT, KEY b (b), UNIQUE c (c)) ENGINE=$ENGINE;
--- A snapshot from before sees the empty table, whatever it asks, and a writer goes on behind the rows.
+-- An older snapshot sees the empty table in every query, and a writer continues after the loaded
+-- rows.
 --! connection old
 START TRANSACTION WITH CONSISTENT SNAPSHOT;
 SELECT COUNT(*) FROM t;
@@ -19,7 +20,7 @@ SELECT * FROM t FORCE INDEX (b) WHERE b LIKE 'some longer text 77%';
 SELECT * FROM t WHERE id = 77;
 SELECT COUNT(*) FROM t FORCE INDEX (c) WHERE c > 5;
 INSERT INTO t (b, c) VALUES ('new', 50001);
--- Beside loaded rows that its snapshot does not see, its own cannot be told.
+-- The transaction cannot distinguish its own rows from loaded rows that its snapshot does not see.
 --! innodb-only
 SELECT id, b FROM t;
 --! end
@@ -28,7 +29,7 @@ SELECT COUNT(*) FROM t;
 --! connection default
 SELECT MAX(id) FROM t WHERE c = 50001;
 CHECK TABLE t EXTENDED;
--- Not twice; a duplicate at the end takes all back, and the table can be filled again.
+-- A duplicate at the end rolls back the whole load, and the table can be filled again.
 TRUNCATE t;
 --! numbers
 INSERT INTO t (b, c, d) SELECT b, IF(n = 15000, 7919, c), d FROM src ORDER BY n;
@@ -42,7 +43,7 @@ INSERT INTO t SELECT n, b, c, d FROM src;
 SELECT COUNT(*), MAX(id), SUM(CRC32(d)) FROM t;
 INSERT INTO t (c) VALUES (60000);
 SELECT LAST_INSERT_ID();
--- Duplicates that the statement goes on after.
+-- Duplicates after which the statement continues.
 TRUNCATE t;
 INSERT IGNORE INTO t SELECT n % 9000, b, c, d FROM src;
 SELECT COUNT(*), SUM(id), SUM(c) FROM t;
@@ -102,7 +103,7 @@ PREPARE p FROM 'INSERT INTO f SELECT n, REPEAT(?, 100) FROM src RETURNING a DIV 
 --! numbers
 INSERT INTO f SELECT n, REPEAT('x', IF(n = 15999, 300, 100)) FROM src;
 SELECT COUNT(*) FROM f;
--- A limit that ends the scan: what was found till then is inserted, few rows and many.
+-- A limit ends the scan: the rows found so far are inserted, with few and with many rows.
 --! any
 INSERT INTO f SELECT n, REPEAT('x', 100) FROM src LIMIT ROWS EXAMINED 100;
 SELECT COUNT(*) BETWEEN 40 AND 200 FROM f;
@@ -153,7 +154,8 @@ INSERT INTO r SELECT n, c FROM src WHERE n <= 3 RETURNING a, (SELECT COUNT(*) FR
 SELECT * FROM r;
 DROP VIEW rv;
 DROP TABLE r;
--- As a file of mariadb-dump does it; an index that is younger than a snapshot is refused to it, and the rows of a load that is younger are not there.
+-- The statements of a mariadb-dump file. A snapshot cannot read an index that is younger, and does
+-- not see the rows of a younger load.
 CREATE TABLE dumped (a INT PRIMARY KEY, b VARCHAR(200), c INT, KEY b (b), UNIQUE c (c)) ENGINE=$ENGINE;
 --! connection old
 START TRANSACTION WITH CONSISTENT SNAPSHOT;
@@ -178,7 +180,7 @@ SELECT COUNT(*) FROM dumped FORCE INDEX (cb) WHERE c > 0;
 COMMIT;
 SELECT COUNT(*) FROM dumped FORCE INDEX (cb) WHERE c > 0;
 --! connection default
--- XA, and what is rolled back in it.
+-- XA transactions and their rollbacks.
 TRUNCATE dumped;
 XA START 'x';
 INSERT INTO dumped SELECT n, REPEAT(b, 4), c FROM src;
@@ -191,7 +193,7 @@ INSERT INTO dumped SELECT n, REPEAT(b, 4), c FROM src;
 SELECT COUNT(*) FROM dumped FORCE INDEX (cb) WHERE c >= 0;
 CHECK TABLE dumped EXTENDED;
 DROP TABLE dumped;
--- A crash behind all of it.
+-- A crash after all these statements.
 TRUNCATE t;
 INSERT INTO t (b, c, d) SELECT b, c, d FROM src ORDER BY c;
 --! kill
@@ -203,7 +205,7 @@ INSERT INTO h (a) VALUES (7);
 INSERT INTO t (c) VALUES (60000);
 SELECT MAX(id) > 16000 FROM t;
 --! cheetah-only
--- What is a load and what is not: by the number of loads since the start.
+-- The number of loads since the start shows which statements are loads.
 CREATE TABLE now (n INT) ENGINE=MEMORY;
 CREATE PROCEDURE note() INSERT INTO now SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'Cheetah_loads';
 CALL note();
@@ -228,7 +230,7 @@ TRUNCATE t;
 INSERT INTO t (b) SELECT b FROM src LIMIT 10;
 CALL note();
 SELECT n FROM now;
--- Somebody uses the table: the statement waits for nobody, and inserts.
+-- Another transaction uses the table: the statement does not wait, and inserts row by row.
 TRUNCATE t;
 --! connection old
 BEGIN;

@@ -1,4 +1,5 @@
--- Statements under LOCK TABLES .. WRITE, as those of a dump: the table is locked as a whole, unless a prepared transaction still has locks in it.
+-- Statements under LOCK TABLES .. WRITE, like those of a dump: the table is locked as a whole,
+-- unless a prepared transaction still has locks in it.
 CREATE TABLE t (a INT PRIMARY KEY, b INT, c VARCHAR(20), UNIQUE KEY b (b)) ENGINE=$ENGINE;
 CREATE TABLE other (a INT PRIMARY KEY) ENGINE=$ENGINE;
 INSERT INTO t SELECT seq, seq * 10, CONCAT('c', seq) FROM seq_1_to_50;
@@ -23,7 +24,7 @@ UNLOCK TABLES;
 SELECT COUNT(*), SUM(a), SUM(b) FROM t;
 INSERT INTO t VALUES (200, 2000, '');
 DELETE FROM t WHERE a = 200;
--- What is locked, in a transaction that goes on.
+-- The locks of a transaction that continues.
 --! connection default
 SET autocommit = 0;
 LOCK TABLES t WRITE;
@@ -37,7 +38,8 @@ SELECT lock_mode, lock_type, lock_table FROM information_schema.cheetah_locks;
 ROLLBACK;
 UNLOCK TABLES;
 SET autocommit = 1;
--- Prepared transactions have no connection after a crash, so nothing keeps others from the table.
+-- Prepared transactions have no connection after a crash, so no metadata lock keeps other sessions
+-- from the table.
 --! cheetah-only
 XA START 'x';
 INSERT INTO t VALUES (400, 4000, 'prepared');

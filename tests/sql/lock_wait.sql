@@ -1,4 +1,4 @@
--- How long a lock is waited for: InnoDB's variable counts while ours is at its default.
+-- The timeout of lock waits: InnoDB's variable applies while Cheetah's has its default value.
 CREATE TABLE t (a INT PRIMARY KEY, b INT);
 INSERT INTO t VALUES (1, 1);
 --! connection a
@@ -13,7 +13,7 @@ SET STATEMENT max_statement_time = 20 FOR UPDATE t SET b = 3 WHERE a = 1;
 SET innodb_lock_wait_timeout = 100;
 SET STATEMENT max_statement_time = 2 FOR UPDATE t SET b = 3 WHERE a = 1;
 --! cheetah-only
--- Ours counts when it is set.
+-- Cheetah's variable applies when it is set.
 SET cheetah_lock_wait_timeout = 1;
 SET STATEMENT max_statement_time = 20 FOR UPDATE t SET b = 3 WHERE a = 1;
 SET innodb_lock_wait_timeout = 1, cheetah_lock_wait_timeout = 100;

@@ -1,4 +1,4 @@
--- Two connections: writers wait, time out, deadlock, are killed. (Isolation is by table locks in this release.)
+-- Two connections: writers wait, time out, deadlock, and are killed.
 CREATE TABLE t (id INT PRIMARY KEY, v INT);
 CREATE TABLE u (id INT PRIMARY KEY, v INT);
 INSERT INTO t VALUES (1, 1), (2, 2);
@@ -71,7 +71,8 @@ ROLLBACK;
 COMMIT;
 SELECT * FROM t ORDER BY id;
 SELECT COUNT(*) FROM u;
--- A deadlock: both engines choose somebody; everything ends, one of the two gets 1213 (or 1205).
+-- A deadlock: both engines choose a victim; both transactions end, and one of them receives error
+-- 1213 (or 1205).
 --! cheetah-only
 SET cheetah_lock_wait_timeout = 3;
 --! connection b
@@ -96,7 +97,7 @@ ROLLBACK;
 SELECT SUM(v) > 0 FROM t;
 UPDATE t SET v = 1;
 UPDATE u SET v = 1;
--- DDL waits for open transactions and a connection that goes away lets its locks go.
+-- DDL waits for open transactions, and a connection that ends releases its locks.
 --! connection c
 BEGIN;
 UPDATE t SET v = 70;

@@ -1,4 +1,5 @@
--- SHOW TABLE STATUS, ANALYZE, CHECK, OPTIMIZE, REPAIR, CHECKSUM, FLUSH, information_schema, DISABLE KEYS, CACHE INDEX.
+-- SHOW TABLE STATUS, ANALYZE, CHECK, OPTIMIZE, REPAIR, CHECKSUM, FLUSH, information_schema, DISABLE
+-- KEYS, CACHE INDEX.
 CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(100), c INT, KEY (b), KEY (c)) COMMENT = 'a comment';
 INSERT INTO t SELECT seq, CONCAT('b', seq), seq % 10 FROM seq_1_to_1234;
 --! cheetah-only
@@ -31,7 +32,7 @@ SELECT COUNT(*), SUM(a) FROM t;
 --! columns Table,Non_unique,Key_name,Seq_in_index,Column_name,Collation,Sub_part,Null,Index_type
 SHOW INDEX FROM t;
 SELECT index_name, column_name, seq_in_index, nullable, index_type FROM information_schema.statistics WHERE table_schema = '$DB' ORDER BY 1, 3;
--- The table has rows: both are ignored, with a note.
+-- The table has rows, so both statements are ignored, with a note.
 ALTER TABLE t DISABLE KEYS;
 INSERT INTO t VALUES (6000, 'disabled', 1);
 ALTER TABLE t ENABLE KEYS;

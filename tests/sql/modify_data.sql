@@ -1,4 +1,5 @@
--- INSERT .. SELECT, multi-table UPDATE and DELETE, RETURNING, LOAD DATA, self-reference, statements that fail in the middle.
+-- INSERT .. SELECT, multi-table UPDATE and DELETE, RETURNING, LOAD DATA, self-reference, statements
+-- that fail in the middle.
 CREATE TABLE t (a INT PRIMARY KEY, b INT, c VARCHAR(50), KEY (b));
 INSERT INTO t SELECT seq, seq * 2, CONCAT('row ', seq) FROM seq_1_to_100;
 INSERT INTO t SELECT a + 100, b, c FROM t;

@@ -1,7 +1,8 @@
--- Snapshots that are older than what stands under a table's name: error 1412, whichever way it came there.
+-- Snapshots that are older than the table that now has a name: error 1412, for every statement that
+-- gave the table its name.
 CREATE TABLE z (a INT PRIMARY KEY);
 INSERT INTO z VALUES (5), (500);
--- Tables that come, and those that get other rows.
+-- Tables that are created, and tables whose rows are replaced.
 --! for SELECT 'CREATE TABLE t (a INT PRIMARY KEY, b INT, KEY (b))', 'DO 0' UNION ALL SELECT 'CREATE TABLE t (PRIMARY KEY (a), KEY (b)) SELECT seq a, seq b FROM seq_1_to_40', 'DO 0' UNION ALL SELECT 'CREATE TABLE t (PRIMARY KEY (a), KEY (b)) IGNORE SELECT seq a, seq b FROM seq_1_to_40', 'DO 0' UNION ALL SELECT 'CREATE TABLE t (a INT PRIMARY KEY, b INT, KEY (b)) PARTITION BY HASH (a) PARTITIONS 3 SELECT seq a, seq b FROM seq_1_to_40', 'DO 0' UNION ALL SELECT 'CREATE TABLE t LIKE f', 'DO 0' UNION ALL SELECT 'CREATE OR REPLACE TABLE f (a INT PRIMARY KEY, b INT, KEY (b))', 'RENAME TABLE f TO t' UNION ALL SELECT 'DROP TABLE f', 'CREATE TABLE t (a INT PRIMARY KEY, b INT, KEY (b))' UNION ALL SELECT 'TRUNCATE TABLE f', 'RENAME TABLE f TO t' UNION ALL SELECT 'ALTER TABLE f MODIFY b BIGINT', 'RENAME TABLE f TO t' UNION ALL SELECT 'ALTER TABLE f FORCE', 'RENAME TABLE f TO t' UNION ALL SELECT 'ALTER TABLE f PARTITION BY HASH (a) PARTITIONS 3', 'RENAME TABLE f TO t' UNION ALL SELECT 'ALTER TABLE f PARTITION BY RANGE (a) (PARTITION p0 VALUES LESS THAN (20), PARTITION p1 VALUES LESS THAN (100))', 'RENAME TABLE f TO t'
 DROP TABLE IF EXISTS t, f;
 CREATE TABLE f (a INT PRIMARY KEY, b INT, KEY (b));
@@ -47,7 +48,7 @@ SELECT COUNT(*), MIN(a), MAX(b) FROM t;
 SELECT b FROM t FORCE INDEX (b) WHERE b > 38 ORDER BY b;
 --! connection default
 --! end
--- HANDLER, which locks what it reads of partitions.
+-- HANDLER, which locks the rows that it reads in partitions.
 DROP TABLE t;
 --! connection r
 START TRANSACTION WITH CONSISTENT SNAPSHOT;
@@ -63,7 +64,8 @@ HANDLER t READ `PRIMARY` = (5);
 HANDLER t CLOSE;
 COMMIT;
 --! connection default
--- Partitions that come, and those that get other rows. Whoever reads none of these goes on.
+-- Partitions that are added, and partitions whose rows are replaced. Statements that do not read
+-- these partitions succeed.
 --! for SELECT 'RANGE (a) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20), PARTITION pm VALUES LESS THAN (100))', 'REORGANIZE PARTITION pm INTO (PARTITION p2 VALUES LESS THAN (30), PARTITION pm VALUES LESS THAN MAXVALUE)' UNION ALL SELECT 'RANGE (a) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20), PARTITION pm VALUES LESS THAN (100))', 'REORGANIZE PARTITION p1, pm INTO (PARTITION p1 VALUES LESS THAN MAXVALUE)' UNION ALL SELECT 'RANGE (a) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20), PARTITION pm VALUES LESS THAN (100))', 'REBUILD PARTITION p1' UNION ALL SELECT 'RANGE (a) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20), PARTITION pm VALUES LESS THAN (100))', 'TRUNCATE PARTITION p1' UNION ALL SELECT 'RANGE (a) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20), PARTITION pm VALUES LESS THAN (100))', 'OPTIMIZE PARTITION p1' UNION ALL SELECT 'RANGE (a) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20), PARTITION pm VALUES LESS THAN (100))', 'ADD PARTITION (PARTITION p3 VALUES LESS THAN MAXVALUE)' UNION ALL SELECT 'RANGE (a) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20), PARTITION pm VALUES LESS THAN (100))', 'REMOVE PARTITIONING' UNION ALL SELECT 'RANGE (a) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20), PARTITION pm VALUES LESS THAN (100))', 'FORCE' UNION ALL SELECT 'RANGE (a) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20), PARTITION pm VALUES LESS THAN (100))', 'ADD COLUMN c INT DEFAULT 3' UNION ALL SELECT 'RANGE (a) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20), PARTITION pm VALUES LESS THAN (100))', 'COMMENT = ''changed''' UNION ALL SELECT 'RANGE (a) SUBPARTITION BY HASH (b) SUBPARTITIONS 2 (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20), PARTITION pm VALUES LESS THAN (100))', 'REORGANIZE PARTITION pm INTO (PARTITION p2 VALUES LESS THAN (30), PARTITION pm VALUES LESS THAN MAXVALUE)' UNION ALL SELECT 'RANGE (a) SUBPARTITION BY HASH (b) SUBPARTITIONS 2 (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20), PARTITION pm VALUES LESS THAN (100))', 'REBUILD PARTITION p1' UNION ALL SELECT 'HASH (a) PARTITIONS 3', 'ADD PARTITION PARTITIONS 2' UNION ALL SELECT 'HASH (a) PARTITIONS 3', 'COALESCE PARTITION 1' UNION ALL SELECT 'LINEAR HASH (a) PARTITIONS 3', 'ADD PARTITION PARTITIONS 1' UNION ALL SELECT 'LINEAR HASH (a) PARTITIONS 3', 'COALESCE PARTITION 1' UNION ALL SELECT 'KEY (a) PARTITIONS 3', 'ADD PARTITION PARTITIONS 1'
 CREATE OR REPLACE TABLE p (a INT, b INT, PRIMARY KEY (a, b), KEY (b)) PARTITION BY $1;
 INSERT INTO p SELECT seq, seq FROM seq_1_to_40;
@@ -84,7 +86,8 @@ COMMIT;
 SELECT COUNT(*), MIN(a), MAX(b) FROM p;
 --! connection default
 --! end
--- Rows that leave with their partition, or come with it: InnoDB reads what is there now, without an error.
+-- Rows that leave or enter the table with their partition: InnoDB reads the present rows, without
+-- an error.
 DROP TABLE IF EXISTS other, taken;
 CREATE TABLE other (a INT, b INT, PRIMARY KEY (a, b), KEY (b));
 CREATE OR REPLACE TABLE p (a INT, b INT, PRIMARY KEY (a, b), KEY (b)) PARTITION BY RANGE (a) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20), PARTITION pm VALUES LESS THAN (100));
@@ -159,7 +162,7 @@ INSERT INTO other VALUES (110, 0);
 START TRANSACTION WITH CONSISTENT SNAPSHOT;
 SELECT * FROM z WHERE a = 5;
 --! connection default
--- With its query cache on, the server may end here, on InnoDB too (docs/users/limits.md).
+-- With its query cache on, the server may crash here, with InnoDB, too (docs/users/limits.md).
 SET GLOBAL query_cache_type = 0;
 ALTER TABLE p CONVERT TABLE other TO PARTITION p3 VALUES LESS THAN (200);
 SET GLOBAL query_cache_type = 1;
@@ -176,7 +179,8 @@ SELECT COUNT(*) FROM other;
 COMMIT;
 SELECT COUNT(*), MIN(a), MAX(b) FROM p;
 --! connection default
--- Names that change hands: InnoDB reads the table that has the name now, and it as the snapshot knows it.
+-- Tables that swap names: InnoDB reads the table that has the name now, in the state of the
+-- snapshot.
 CREATE OR REPLACE TABLE t (a INT PRIMARY KEY, b INT, KEY (b));
 INSERT INTO t SELECT seq, seq FROM seq_1_to_40;
 CREATE TABLE n LIKE t;
@@ -194,7 +198,7 @@ SELECT * FROM t WHERE a = 5;
 SELECT COUNT(*) FROM o;
 ROLLBACK TO SAVEPOINT s;
 --! end
--- Back as it was: the snapshot has them again.
+-- The names are swapped back: the snapshot can read both tables again.
 --! connection default
 RENAME TABLE t TO n, o TO t;
 --! connection r
@@ -222,7 +226,7 @@ RENAME TABLE n TO t;
 --! connection r
 SELECT COUNT(*) FROM t;
 COMMIT;
--- A table that is being filled by the statement that creates it is not there yet.
+-- A table that its CREATE statement is still filling does not exist yet.
 --! connection default
 DROP TABLE IF EXISTS n;
 --! for SELECT '(PRIMARY KEY (a))' UNION ALL SELECT '(PRIMARY KEY (a)) IGNORE' UNION ALL SELECT '(PRIMARY KEY (a)) PARTITION BY HASH (a) PARTITIONS 2'
@@ -243,7 +247,7 @@ SELECT COUNT(*) FROM n;
 COMMIT;
 SELECT COUNT(*) FROM n;
 --! end
--- What locks reads the newest rows. InnoDB refuses that, too.
+-- Locking statements read the newest rows. InnoDB refuses these, too.
 --! connection default
 CREATE OR REPLACE TABLE u (a INT PRIMARY KEY, b INT);
 --! connection r
@@ -262,7 +266,7 @@ SELECT COUNT(*) FROM u;
 --! end
 --! connection r
 ROLLBACK;
--- READ COMMITTED has a snapshot for each statement, and so has autocommit.
+-- READ COMMITTED and autocommit mode have a snapshot for each statement.
 SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
 BEGIN;
 SELECT COUNT(*) FROM z;
@@ -275,7 +279,7 @@ INSERT INTO u SELECT * FROM t WHERE a < 3;
 SELECT COUNT(*) FROM u;
 ROLLBACK;
 SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ;
--- A session's own changes end its snapshot, but for those of temporary tables.
+-- A session's own DDL ends its snapshot, except DDL of temporary tables.
 BEGIN;
 SELECT COUNT(*) FROM z;
 CREATE OR REPLACE TABLE t SELECT seq a FROM seq_1_to_5;
@@ -304,7 +308,8 @@ TRUNCATE TABLE t3;
 SELECT COUNT(*) FROM t3;
 COMMIT;
 DROP TEMPORARY TABLE tt, t3;
--- LOCK TABLES, and a snapshot of those who came before FLUSH TABLES WITH READ LOCK was given up.
+-- LOCK TABLES, and a snapshot that is taken under FLUSH TABLES WITH READ LOCK before that lock is
+-- released.
 LOCK TABLES z READ, t READ;
 SELECT COUNT(*) FROM t;
 UNLOCK TABLES;
@@ -319,7 +324,7 @@ INSERT INTO t VALUES (1);
 SELECT COUNT(*) FROM t;
 SELECT COUNT(*) FROM z;
 COMMIT;
--- Sequences are read as they are.
+-- Sequences are read in their present state.
 START TRANSACTION WITH CONSISTENT SNAPSHOT;
 SELECT COUNT(*) FROM z;
 --! connection default
@@ -362,7 +367,7 @@ XA ROLLBACK 'x';
 EXECUTE p;
 SELECT count_t();
 CALL walk_t();
--- Words.
+-- FULLTEXT keys.
 --! connection default
 CREATE OR REPLACE TABLE w (a INT PRIMARY KEY, s VARCHAR(100), FULLTEXT (s));
 INSERT INTO w VALUES (1, 'one word'), (2, 'another word');
@@ -376,7 +381,7 @@ ALTER TABLE w FORCE, ALGORITHM=COPY;
 SELECT a FROM w WHERE MATCH (s) AGAINST ('word') ORDER BY a;
 COMMIT;
 SELECT a FROM w WHERE MATCH (s) AGAINST ('word') ORDER BY a;
--- Versions of the server's own.
+-- System versioning, which the server implements.
 --! connection default
 CREATE OR REPLACE TABLE v (a INT PRIMARY KEY, b INT) WITH SYSTEM VERSIONING;
 INSERT INTO v VALUES (1, 1), (2, 2);

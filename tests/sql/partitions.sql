@@ -1,4 +1,5 @@
--- Partitioned tables: range, list, hash, key, columns, subpartitions; add, drop, reorganize, exchange, truncate, coalesce.
+-- Partitioned tables: range, list, hash, key, columns, subpartitions; add, drop, reorganize,
+-- exchange, truncate, coalesce.
 CREATE TABLE r (a INT, b VARCHAR(20), c INT, PRIMARY KEY (a), KEY (b), KEY (c)) PARTITION BY RANGE (a) (PARTITION p0 VALUES LESS THAN (100), PARTITION p1 VALUES LESS THAN (200), PARTITION p2 VALUES LESS THAN (300));
 INSERT INTO r SELECT seq, CONCAT('b', seq % 10), seq % 7 FROM seq_0_to_299;
 INSERT INTO r VALUES (300, 'x', 1);

@@ -1,4 +1,5 @@
--- Plans beside InnoDB's: rowid filters, ranges that are read in the order of rows or keys (MRR), joins that gather keys (BKA, BKAH), index conditions; and the rows that they find.
+-- Plans compared with InnoDB's: rowid filters, ranges that are read in the order of rows or keys
+-- (MRR), joins that collect keys (BKA, BKAH), index conditions; and the rows that the plans find.
 CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, a INT, b INT, c CHAR(160), KEY a (a), KEY b (b)) ENGINE=$ENGINE;
 INSERT INTO t (a, b, c) SELECT MOD(seq * 7919, 20000), MOD(seq * 104729, 20000), MD5(seq) FROM seq_1_to_60000;
 CREATE TABLE n (a INT, b INT, c VARCHAR(30), KEY a (a), KEY b (b), KEY c (c(4))) ENGINE=$ENGINE;

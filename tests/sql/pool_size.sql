@@ -1,4 +1,5 @@
--- A pool that is too small is adjusted with a warning, or refused in the strict mode for all tables, as InnoDB's; what is in force is what the variable shows.
+-- A pool that is too small is adjusted with a warning, or refused in the strict mode for all
+-- tables, as in InnoDB; the variable shows the effective value.
 --! cheetah-only
 SELECT @@cheetah_buffer_pool_size;
 SET sql_mode = 'STRICT_ALL_TABLES';

@@ -1,4 +1,5 @@
--- The query cache never answers for the engine: a change made elsewhere is seen at once.
+-- The query cache never answers queries of the engine's tables: a change in another session is seen
+-- at once.
 CREATE TABLE t (a INT PRIMARY KEY, b INT);
 INSERT INTO t VALUES (1, 1);
 SET SESSION query_cache_type = 1;

@@ -1,4 +1,5 @@
--- Covering reads, index condition pushdown, ranges, both directions, index_merge, subqueries, LIMIT and OFFSET, MIN and MAX, COUNT.
+-- Covering reads, index condition pushdown, ranges, both directions, index_merge, subqueries, LIMIT
+-- and OFFSET, MIN and MAX, COUNT.
 CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, c VARCHAR(30), d DECIMAL(8,2), n INT, KEY ab (a, b), KEY c (c), KEY n (n), KEY bd (b DESC, d), KEY cp (c(3)), KEY an (a, n));
 INSERT INTO t SELECT seq, seq % 17, seq % 23, CONCAT('c', LPAD(seq % 101, 3, '0')), (seq % 13) / 4, IF(seq % 5, seq % 50, NULL) FROM seq_1_to_3000;
 ANALYZE TABLE t;
@@ -90,14 +91,16 @@ CREATE TABLE one (a INT PRIMARY KEY, b INT);
 INSERT INTO one VALUES (1, 1);
 SELECT * FROM one, e;
 SELECT * FROM one LEFT JOIN e ON one.a = e.a;
--- The server merges rows of two indexes, and reads only the entries of one that has beginnings of values.
+-- The server merges rows of two indexes, and reads only the entries of an index on prefixes of
+-- values.
 CREATE TABLE beginnings (c1 TINYBLOB NOT NULL, c2 INT, c3 VARCHAR(20), UNIQUE k3 (c1(1)), KEY k4 (c2), KEY k5 (c3(2)));
 INSERT INTO beginnings VALUES ('', 0, 'abc'), ('a', 1, 'abd'), ('b', 14, 'bcd'), (x'00', 4, 'b');
 SELECT HEX(c1), c2 FROM beginnings FORCE INDEX (k3, k4) WHERE c1 IN ('', 'a') OR c2 = 14;
 SELECT HEX(c1), c2 FROM beginnings FORCE INDEX (k3, k4) WHERE c1 IN ('', x'00') OR c2 = 14;
 SELECT HEX(c1), c2 FROM beginnings FORCE INDEX (k4, k5) WHERE c3 IN ('abc', 'b', 'bcd') OR c2 = 1;
 DROP TABLE beginnings;
--- The same of a virtual column before a beginning of a value, while the server sorts what it merges.
+-- The same for an index on a virtual column and a prefix of a value, while the server sorts the
+-- merged rows.
 CREATE TABLE made (id INT PRIMARY KEY, c1 BIGINT, c3 TEXT NOT NULL, c7 INT, g BIGINT AS (c1 % 7) VIRTUAL, KEY k10 (c3(24)), KEY k13 (c7), KEY k15 (g, c3(7)));
 INSERT INTO made (id, c1, c3, c7) VALUES (1, 22, '', NULL), (2, 0, '', NULL), (3, 0, 'a', 5), (4, 12, 'b   ', 17), (5, -6, '0c', NULL), (6, 2, 'y', NULL);
 SELECT id FROM made FORCE INDEX (k10, k15) WHERE g BETWEEN -3 AND 1 OR c3 <=> ' a0 ' ORDER BY id;

@@ -1,4 +1,5 @@
--- Row locks as the server asks for them: keys that it checks itself, pushed conditions, SKIP LOCKED in routines, searches that go on.
+-- Row locks that the server requests: keys that it checks itself, pushed conditions, SKIP LOCKED in
+-- routines, searches that continue.
 --! connection a
 SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
 SET innodb_lock_wait_timeout = 1;
@@ -7,7 +8,8 @@ SET cheetah_lock_wait_timeout = 1;
 --! end
 --! connection b
 SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
--- UNIQUE .. USING HASH: the server has looked, the row waits for its place, and somebody else has come first when it is written.
+-- UNIQUE .. USING HASH: after the server's check the row waits for its place, and another
+-- transaction inserts the same value before the row is written.
 CREATE TABLE lu (id INT PRIMARY KEY, b LONGTEXT, UNIQUE (b));
 BEGIN;
 INSERT INTO lu VALUES (1, 'goes again');
@@ -56,7 +58,7 @@ SELECT COUNT(p) FROM c FORCE INDEX (PRIMARY) WHERE id IN (39, 37, 36, 25, 22, 21
 SELECT id FROM c WHERE id = 33 FOR UPDATE NOWAIT;
 --! connection b
 ROLLBACK;
--- SKIP LOCKED in a routine is for its own statement.
+-- SKIP LOCKED in a routine applies only to its own statement.
 CREATE TABLE q (id INT PRIMARY KEY);
 INSERT INTO q VALUES (1), (2), (3);
 --! delimiter $$
@@ -83,7 +85,7 @@ SELECT free_and_all();
 SELECT id FROM q FOR UPDATE SKIP LOCKED;
 --! connection b
 COMMIT;
--- What comes behind the key of an exact search: loose index scans and HANDLER go on there, also with locks.
+-- Loose index scans and HANDLER continue after the key of an exact search, also with locks.
 CREATE TABLE g (a INT, b INT, KEY ab (a, b));
 INSERT INTO g SELECT seq DIV 3, seq % 3 FROM seq_3_to_1502;
 ANALYZE TABLE g;

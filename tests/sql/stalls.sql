@@ -1,4 +1,5 @@
--- information_schema.CHEETAH_STALLS: waits for locks of rows and tables, and rollbacks, with whose they were; the status has the same.
+-- information_schema.CHEETAH_STALLS: waits for row locks and table locks, and rollbacks, with their
+-- connections; the status variables agree.
 --! cheetah-only
 CREATE TABLE t (a INT PRIMARY KEY AUTO_INCREMENT, b BLOB);
 INSERT INTO t VALUES (1, '');

@@ -1,4 +1,5 @@
--- The State of SHOW PROCESSLIST tells of locks that are waited for, of rows and tables; what was shown before comes back.
+-- The State of SHOW PROCESSLIST shows waits for row locks and table locks; afterwards the previous
+-- State returns.
 --! cheetah-only
 CREATE TABLE t (a INT PRIMARY KEY, b INT);
 INSERT INTO t VALUES (1, 0);
@@ -16,7 +17,7 @@ COMMIT;
 --! reap
 --! connection owner
 SELECT state FROM information_schema.processlist WHERE id = $ID(waiter);
--- Nobody has a metadata lock for a prepared transaction whose client has gone.
+-- A prepared transaction of a disconnected client has no metadata lock.
 XA START 'x';
 UPDATE t SET b = 3 WHERE a = 1;
 XA END 'x';

@@ -1,4 +1,5 @@
--- Cardinalities come after each way in which many rows come, when a tenth of them has changed, and for a connection that has had the table open all the time; not where the table says no.
+-- Cardinalities are collected after each statement that adds many rows, and when a tenth of the
+-- rows has changed, also for a connection that keeps the table open. A table option disables this.
 --! cheetah-only
 CREATE TABLE t (id INT PRIMARY KEY, k INT, j INT, KEY k (k));
 CREATE TABLE left_alone (id INT PRIMARY KEY, k INT, j INT, KEY k (k)) STATS_AUTO_RECALC=0;
@@ -36,7 +37,7 @@ INSERT INTO parts SELECT id, k FROM t;
 SHOW INDEX FROM left_alone WHERE key_name = 'k';
 --! restart
 SELECT table_name, cardinality FROM information_schema.statistics WHERE table_schema = '$DB' AND index_name = 'k' AND table_name IN ('t', 'left_alone') ORDER BY 1;
--- Each column of a constraint, its actions, and the indexes that serve it.
+-- Each column of a constraint, its actions, and its supporting indexes.
 CREATE TABLE p (a INT, b INT, PRIMARY KEY (a, b));
 CREATE TABLE `c-1` (x INT, y INT, CONSTRAINT of_p FOREIGN KEY (x, y) REFERENCES p (a, b) ON DELETE CASCADE);
 SELECT * FROM information_schema.cheetah_foreign_keys ORDER BY pos;

@@ -1,7 +1,9 @@
--- Cardinalities are sampled and kept: the number of places to look at can be chosen, for all and for a table, and the cost is that of the places.
+-- Cardinalities are sampled and kept. A variable and a table option set the number of sampled
+-- positions, which determines the cost.
 --! cheetah-only
 SELECT @@cheetah_stats_persistent_sample_pages;
--- Without dictionaries: where a tree may have one, ANALYZE reads pages to try it on, whatever the number of places.
+-- Without dictionaries: for a tree that may have one, ANALYZE reads pages for a trial,
+-- independently of the number of positions.
 CREATE TABLE sbtest (id INT UNSIGNED NOT NULL, k INT UNSIGNED NOT NULL DEFAULT 0, c CHAR(120) NOT NULL DEFAULT '', pad CHAR(60) NOT NULL DEFAULT '', PRIMARY KEY (id), KEY k (k)) COMPRESSION='lz4' STATS_AUTO_RECALC=0;
 INSERT INTO sbtest SELECT seq, FLOOR(RAND() * 20000), CONCAT(MD5(RAND()), MD5(RAND()), MD5(RAND())), MD5(RAND()) FROM seq_1_to_20000;
 CREATE TABLE images (step INT, found INT);
@@ -18,7 +20,7 @@ SELECT one.found * 2 < two.found AS fewer_places_cost_less, three.found < one.fo
 SET GLOBAL cheetah_stats_auto_recalc = OFF;
 CREATE TABLE tens (id INT PRIMARY KEY, k INT, KEY k (k)) STATS_SAMPLE_PAGES=50;
 INSERT INTO tens SELECT seq, seq % 10 FROM seq_1_to_1000;
--- Nobody has analyzed the table.
+-- The table was never analyzed.
 --! columns Cardinality
 SHOW INDEX FROM tens WHERE key_name = 'k';
 ANALYZE TABLE tens;
@@ -26,7 +28,8 @@ ANALYZE TABLE tens;
 SET GLOBAL cheetah_stats_auto_recalc = OFF;
 --! columns Cardinality
 SHOW INDEX FROM tens WHERE key_name = 'k';
--- Rows for each value are kept, so without a new look there are 30 values in three times as many rows.
+-- The number of rows per value is kept, so without a new sample the estimate for three times as
+-- many rows is 30 values.
 INSERT INTO tens SELECT seq, seq % 10 FROM seq_1001_to_3000;
 CREATE TABLE other LIKE tens;
 ALTER TABLE other STATS_AUTO_RECALC=1;

@@ -1,4 +1,4 @@
--- Sequences that are temporary: the server writes their first row without a lock of the table.
+-- Temporary sequences: the server writes their first row without a lock on the table.
 CREATE TEMPORARY SEQUENCE s START WITH 10 INCREMENT BY 5 CACHE 2;
 SELECT NEXTVAL(s), NEXTVAL(s), NEXTVAL(s);
 SELECT * FROM s;

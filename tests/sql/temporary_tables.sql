@@ -1,4 +1,5 @@
--- Temporary tables: life, shadowing, keys, blobs, transactions, renames, ALTER, two connections.
+-- Temporary tables: lifetime, shadowing, keys, blobs, transactions, renames, ALTER, two
+-- connections.
 CREATE TABLE t (a INT PRIMARY KEY, b TEXT);
 INSERT INTO t VALUES (1, 'permanent');
 CREATE TEMPORARY TABLE t (a INT AUTO_INCREMENT PRIMARY KEY, b LONGTEXT, c INT, KEY (c), UNIQUE (b(10)));

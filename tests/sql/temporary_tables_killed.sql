@@ -1,4 +1,5 @@
--- A kill leaves nothing of temporary tables: in the middle of transactions, beside other tables, with and without a checkpoint.
+-- A kill leaves nothing of temporary tables: in the middle of transactions, together with other
+-- tables, with and without a checkpoint.
 --! cheetah-only
 CREATE TABLE t (a INT PRIMARY KEY);
 --! for VALUES (0), (1), (2)

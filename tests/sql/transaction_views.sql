@@ -1,9 +1,11 @@
--- information_schema.CHEETAH_TRX, _LOCKS and _LOCK_WAITS: who waits for whom, what connections have set, and how keys are told.
+-- information_schema.CHEETAH_TRX, _LOCKS and _LOCK_WAITS: waiting and blocking transactions,
+-- settings of connections, and the display of keys.
 --! cheetah-only
 CREATE TABLE `t``x` (a INT PRIMARY KEY, b INT);
 INSERT INTO `t``x` VALUES (1, 1), (2, 2), (3, 3);
 SELECT variable_value INTO @waits FROM information_schema.global_status WHERE variable_name = 'Cheetah_lock_waits';
--- Who waits, with its statement, for which lock, and who has that: what sys.innodb_lock_waits asks of InnoDB's tables, of ours.
+-- The waiting transaction with its statement, the lock, and the blocking transaction: the query of
+-- sys.innodb_lock_waits on Cheetah's tables.
 --! connection first
 BEGIN;
 UPDATE `t``x` SET b = 10 WHERE a = 1;
@@ -25,7 +27,7 @@ COMMIT;
 SELECT (SELECT COUNT(*) FROM information_schema.cheetah_trx) AS trx, (SELECT COUNT(*) FROM information_schema.cheetah_locks) AS locks, (SELECT COUNT(*) FROM information_schema.cheetah_lock_waits) AS waits;
 SELECT variable_value - @waits FROM information_schema.global_status WHERE variable_name = 'Cheetah_lock_waits';
 SELECT variable_value > 0 FROM information_schema.global_status WHERE variable_name = 'Cheetah_lock_wait_ms_max';
--- Settings, reading only, and the tables of the current statement.
+-- Settings, read-only transactions, and the tables of the current statement.
 --! connection first
 SET unique_checks = 0, foreign_key_checks = 0;
 BEGIN;
@@ -37,7 +39,7 @@ SELECT COUNT(*) FROM `t``x`;
 --! for SELECT 'first' UNION ALL SELECT 'second'
 SELECT trx_is_read_only, trx_autocommit_non_locking, trx_unique_checks, trx_foreign_key_checks, trx_tables_in_use, trx_concurrency_tickets FROM information_schema.cheetah_trx WHERE trx_mysql_thread_id = $ID($1);
 --! end
--- A read of one statement.
+-- A single-statement read.
 --! connection third
 --! send
 --! any
@@ -62,7 +64,8 @@ ROLLBACK;
 COMMIT;
 --! connection default
 SELECT COUNT(*) FROM information_schema.cheetah_trx WHERE trx_mysql_thread_id = $ID(third);
--- Keys are told as values, as in reports of deadlocks; texts by their weights, and bytes where these have no letters.
+-- Keys are shown as values, as in reports of deadlocks. Texts are shown by their weights, or as
+-- bytes if the weights have no letters.
 --! for VALUES ('INT', '-5'), ('BIGINT UNSIGNED', '18446744073709551615'), ('VARCHAR(20) COLLATE utf8mb4_general_ci', '''anna b'''), ('VARCHAR(20) CHARACTER SET latin1', '''Anna'''), ('CHAR(20) COLLATE utf8mb4_bin', '''Änna'''), ('VARCHAR(20) COLLATE utf8mb4_nopad_bin', '''anna '''), ('VARCHAR(20) COLLATE utf8mb4_unicode_ci', '''anna'''), ('VARBINARY(20)', '''anna'''), ('DATE', '''2026-11-28'''), ('DATETIME(3)', '''2026-11-28 20:00:01.5'''), ('DATETIME(6)', '''2026-11-28 20:00:01.000005'''), ('TIME', '''-10:00:01'''), ('TIME(2)', '''-0:00:01.25'''), ('TIMESTAMP', 'FROM_UNIXTIME(1795000001)'), ('TIMESTAMP(3)', 'FROM_UNIXTIME(1795000001.5)'), ('TIMESTAMP(6)', 'FROM_UNIXTIME(1795000001.000005)'), ('TIMESTAMP', '''0000-00-00 00:00:00'''), ('YEAR', '2026'), ('DECIMAL(10,3)', '-1.25'), ('DOUBLE', '-1.5'), ('DOUBLE', '0'), ('DOUBLE', '1e100'), ('FLOAT', '2.5')
 CREATE OR REPLACE TABLE k (a $1, b INT, PRIMARY KEY (a));
 INSERT INTO k VALUES ($2, 1);
@@ -71,14 +74,15 @@ SELECT b FROM k WHERE a = $2 FOR UPDATE;
 SELECT lock_data FROM information_schema.cheetah_locks WHERE lock_table LIKE '%k`' AND lock_data IS NOT NULL;
 ROLLBACK;
 --! end
--- A secondary key, with the primary one behind.
+-- A secondary key, followed by the primary key.
 CREATE OR REPLACE TABLE k (a INT, b INT, c INT, PRIMARY KEY (a), KEY (b DESC, c));
 INSERT INTO k VALUES (1, 20, NULL), (2, 30, 4);
 BEGIN;
 SELECT b, c FROM k FORCE INDEX (b) WHERE b = 20 AND c IS NULL FOR UPDATE;
 SELECT lock_data FROM information_schema.cheetah_locks WHERE lock_index = 'b';
 ROLLBACK;
--- A forgotten prepared transaction, with its locks; after a crash without a connection, and not any more once it was ended.
+-- A forgotten prepared transaction with its locks. After a crash it has no connection, and it
+-- disappears when it ends.
 --! connection first
 XA START 'forgotten';
 UPDATE `t``x` SET b = 5 WHERE a = 1;

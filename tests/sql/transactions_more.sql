@@ -1,4 +1,5 @@
--- Transactions over several tables and engines, savepoints of all sorts, statement rollback, implicit commits.
+-- Transactions over several tables and engines, all kinds of savepoints, statement rollback,
+-- implicit commits.
 CREATE TABLE a (id INT PRIMARY KEY, v INT, t TEXT, KEY (v));
 CREATE TABLE b (id INT AUTO_INCREMENT PRIMARY KEY, v INT UNIQUE);
 INSERT INTO a SELECT seq, seq, REPEAT('t', seq * 20) FROM seq_1_to_100;
@@ -55,7 +56,7 @@ ROLLBACK;
 SET completion_type = 0;
 ROLLBACK;
 SELECT id FROM a WHERE id > 2000;
--- A large transaction taken back: rows moved, blobs changed, keys changed.
+-- A large transaction is rolled back: rows moved, blobs changed, keys changed.
 CREATE TABLE big (id INT PRIMARY KEY, k VARCHAR(50), p VARBINARY(500), l LONGBLOB, KEY (k), UNIQUE (p));
 INSERT INTO big SELECT seq, CONCAT('k', seq % 97), CONCAT(seq, REPEAT('p', 200)), IF(seq % 50, NULL, REPEAT('L', 100000)) FROM seq_1_to_5000;
 BEGIN;
@@ -83,7 +84,7 @@ UPDATE big SET k = 'y';
 --! kill
 SELECT COUNT(*), MIN(k), MAX(k) FROM big FORCE INDEX (k);
 CHECK TABLE big, a, b EXTENDED;
--- Another engine without transactions within one.
+-- A table of a non-transactional engine within a transaction.
 CREATE TABLE m (x INT PRIMARY KEY) ENGINE=Aria TRANSACTIONAL=0;
 BEGIN;
 INSERT INTO m VALUES (1);

@@ -1,4 +1,5 @@
--- Triggers, views, procedures with cursors, functions that read tables, prepared statements after DDL.
+-- Triggers, views, procedures with cursors, functions that read tables, prepared statements after
+-- DDL.
 CREATE TABLE t (a INT PRIMARY KEY, b INT, c VARCHAR(20));
 CREATE TABLE log (id INT AUTO_INCREMENT PRIMARY KEY, what VARCHAR(60));
 --! delimiter //

@@ -1,4 +1,5 @@
--- DATE, TIME, DATETIME, TIMESTAMP, YEAR with every number of fractional digits, at their limits, indexed.
+-- DATE, TIME, DATETIME, TIMESTAMP, YEAR with every number of fractional digits, at their limits,
+-- indexed.
 SET sql_mode = '';
 --! for SELECT seq, seq FROM seq_0_to_6
 CREATE TABLE t (id INT PRIMARY KEY, d DATE, t TIME($1), dt DATETIME($1), ts TIMESTAMP($1) NULL, y YEAR, KEY (d), KEY (t), KEY (dt), KEY (ts), KEY (y), KEY mix (y, t DESC, dt), UNIQUE u (dt, ts));

@@ -39,7 +39,7 @@ SELECT * FROM np ORDER BY b, c;
 INSERT INTO np VALUES (1, 3) ON DUPLICATE KEY UPDATE c = 4;
 DELETE FROM np WHERE b IS NULL;
 SELECT * FROM np;
--- Delete and insert again within one transaction, and back.
+-- A transaction deletes and inserts the same keys, and is rolled back.
 BEGIN;
 DELETE FROM np WHERE b = 1;
 INSERT INTO np VALUES (1, 4);

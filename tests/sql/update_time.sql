@@ -1,11 +1,12 @@
--- UPDATE_TIME: when a committed transaction changed a table last, since the server has started. As InnoDB's.
+-- UPDATE_TIME: the time of the last change of a table by a committed transaction since the start of
+-- the server, as in InnoDB.
 CREATE VIEW changed AS SELECT table_name, update_time IS NOT NULL AS is_told,
  update_time BETWEEN NOW() - INTERVAL 10 MINUTE AND NOW() + INTERVAL 1 SECOND AS is_now FROM information_schema.tables
  WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE';
 CREATE TABLE t (a INT PRIMARY KEY, b INT, c VARCHAR(10));
 CREATE TABLE o (a INT PRIMARY KEY);
 SELECT * FROM changed ORDER BY table_name;
--- What is rolled back is no change, nor is a look, a lock, or a statement that finds nothing.
+-- A rolled-back change, a read, a lock, and a statement that finds no row do not count as changes.
 SELECT * FROM t FOR UPDATE;
 BEGIN;
 INSERT INTO t VALUES (1, 1, 'a');
@@ -21,7 +22,7 @@ UPDATE t SET b = 2 WHERE a = 7;
 SELECT * FROM changed ORDER BY table_name;
 INSERT INTO t VALUES (1, 1, 'a');
 SELECT * FROM changed ORDER BY table_name;
--- Definitions that change in place, other names and TRUNCATE keep it; a copy is a new table.
+-- Changes in place, RENAME and TRUNCATE keep the time; a copy is a new table.
 ALTER TABLE t ADD KEY (b), ALGORITHM=INPLACE;
 ALTER TABLE t ADD d INT, ALGORITHM=INSTANT;
 TRUNCATE t;
@@ -33,7 +34,7 @@ SELECT * FROM changed ORDER BY table_name;
 DELETE FROM o;
 INSERT INTO r (a) VALUES (1);
 SELECT * FROM changed ORDER BY table_name;
--- Loads, partitions, sequences, children that follow.
+-- Loads, partitions, sequences, children that follow their parents.
 CREATE TABLE l (a INT PRIMARY KEY);
 INSERT INTO l SELECT seq FROM seq_1_to_100000;
 CREATE TABLE p (a INT PRIMARY KEY) PARTITION BY HASH (a) PARTITIONS 3;
@@ -48,7 +49,7 @@ SELECT partition_name, update_time IS NOT NULL FROM information_schema.partition
 INSERT INTO parent VALUES (1);
 INSERT INTO child VALUES (1, 1);
 SELECT * FROM changed ORDER BY table_name;
--- Two phases: also where somebody else commits.
+-- Two-phase commit, also if another connection commits.
 CREATE TABLE x (a INT PRIMARY KEY);
 --! connection a
 XA START 'update time';

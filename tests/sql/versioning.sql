@@ -1,4 +1,4 @@
--- System versioning by timestamp, application periods, and the refusal of versioning by transaction id.
+-- System versioning by timestamp, application periods, and refused versioning by transaction ID.
 CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(10), KEY (b)) WITH SYSTEM VERSIONING;
 SET timestamp = 1700000100;
 INSERT INTO t VALUES (1, 'one'), (2, 'two'), (3, 'three');

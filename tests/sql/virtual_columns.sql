@@ -1,5 +1,5 @@
--- Virtual columns are computed when somebody wants them. Whether one is NULL is part of a row's bits: these are to be the same
--- whoever has written the row.
+-- The server computes virtual columns only on request. The NULL bit of a virtual column is part of
+-- a row's bits, which must be the same for every statement that writes the row.
 CREATE TABLE z (id INT PRIMARY KEY, a INT, v INT AS (a * 2) VIRTUAL, w BIT(3) AS (a & 7) VIRTUAL, n INT AS (NULLIF(a, 2)) VIRTUAL);
 INSERT INTO z (id, a) VALUES (1, 1), (2, 2), (3, NULL);
 REPLACE INTO z (id, a) VALUES (1, 1);

@@ -1,8 +1,9 @@
--- XA transactions: every statement of them, in every state, with savepoints, errors, and other connections.
+-- XA transactions: every statement of them, in every state, with savepoints, errors, and other
+-- connections.
 CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(50), c TEXT, KEY (b));
 CREATE TABLE u (a INT AUTO_INCREMENT PRIMARY KEY, b INT UNIQUE);
 INSERT INTO t SELECT seq, CONCAT('b', seq % 7), REPEAT('c', seq * 100) FROM seq_1_to_100;
--- Two phases in one connection.
+-- Two-phase commits in one connection.
 XA START 'x1';
 INSERT INTO t VALUES (200, 'new', REPEAT('n', 20000));
 UPDATE t SET b = 'changed' WHERE a <= 10;
@@ -32,7 +33,7 @@ XA RECOVER;
 SELECT COUNT(*), SUM(CRC32(b)), SUM(CRC32(c)) FROM t;
 SELECT COUNT(*) FROM u;
 CHECK TABLE t, u EXTENDED;
--- One phase, and no phase.
+-- One-phase commit, and rollback without XA PREPARE.
 XA START 'x1';
 INSERT INTO u (b) VALUES (10);
 XA END 'x1';
@@ -49,7 +50,7 @@ XA END 'x1';
 XA COMMIT 'x1';
 XA ROLLBACK 'x1';
 SELECT b FROM u ORDER BY b;
--- Resumed.
+-- Resumed transactions.
 XA START 'x1';
 INSERT INTO u (b) VALUES (20);
 XA END 'x1';
@@ -83,7 +84,7 @@ XA PREPARE 'x1';
 XA RECOVER;
 XA COMMIT 'x1';
 SELECT b FROM u WHERE b >= 40;
--- Names in two parts, with a format, with bytes.
+-- XIDs with two parts, with a format, and with binary bytes.
 XA START 'global', 'branch', 7;
 INSERT INTO u (b) VALUES (50);
 XA END 'global', 'branch', 7;
@@ -99,7 +100,7 @@ XA PREPARE X'00ff61', X'', 2147483647;
 XA RECOVER FORMAT = 'SQL';
 XA ROLLBACK X'00ff61', X'', 2147483647;
 SELECT b FROM u WHERE b >= 50;
--- Reading only, and nothing at all.
+-- Transactions that only read, and empty transactions.
 XA START 'x1';
 SELECT COUNT(*) FROM t;
 XA END 'x1';
@@ -109,7 +110,7 @@ XA START 'x1';
 XA END 'x1';
 XA PREPARE 'x1';
 XA ROLLBACK 'x1';
--- What is refused, and what commits by itself.
+-- Refused statements, and implicit commits.
 XA START 'x1';
 XA START 'x3';
 BEGIN;
@@ -126,7 +127,7 @@ BEGIN;
 XA START 'x1';
 XA COMMIT 'nobody';
 COMMIT;
--- A client that goes after XA PREPARE: another one ends it.
+-- A client disconnects after XA PREPARE: another client ends the transaction.
 --! connection one
 XA START 'gone';
 INSERT INTO u (b) VALUES (70);
@@ -160,7 +161,7 @@ XA ROLLBACK 'gone';
 XA RECOVER;
 SELECT b FROM u WHERE b >= 70;
 SELECT COUNT(*) FROM t;
--- One that goes before has done nothing.
+-- The changes of a client that disconnects before XA PREPARE are rolled back.
 --! connection three
 XA START 'gone';
 INSERT INTO u (b) VALUES (72);
@@ -170,7 +171,7 @@ XA END 'gone';
 --! wait SELECT COUNT(*) = 0 FROM information_schema.processlist WHERE id = $ID(three)
 XA RECOVER;
 SELECT b FROM u WHERE b >= 70;
--- The server goes.
+-- The server is killed.
 XA START 'k1';
 INSERT INTO u (b) VALUES (80);
 XA END 'k1';

@@ -1,4 +1,5 @@
--- What XA has prepared waits after kills, with and without the client, in one engine and in two; its locks are there until it ends.
+-- Prepared XA transactions survive kills, with and without their client, in one engine and in two;
+-- their locks stay until they end.
 --! cheetah-only
 --! for VALUES (0), (1), (2), (3)
 CREATE TABLE c$1 (a INT PRIMARY KEY, b INT, c LONGTEXT, KEY (b));
@@ -32,7 +33,7 @@ XA COMMIT 'commit';
 XA ROLLBACK 'roll back';
 XA COMMIT 'both';
 --! kill
--- What was decided is not asked again.
+-- A decided transaction is no longer listed, and cannot be decided again.
 XA RECOVER;
 XA ROLLBACK 'gone';
 --! for VALUES (1), (3)

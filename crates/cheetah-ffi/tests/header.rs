@@ -1,4 +1,5 @@
-//! Checks that `plugin/cheetah.h` is what cbindgen generates from this crate's declarations.
+//! Checks that `plugin/cheetah.h` equals the header that cbindgen generates from this crate's
+//! declarations.
 
 use std::fs;
 use std::path::PathBuf;
@@ -32,8 +33,12 @@ fn the_header_is_what_the_declarations_make() {
     }
     let kept = fs::read_to_string(&path).expect("plugin/cheetah.h");
     let same = kept.lines().zip(header.lines()).take_while(|(kept, made)| kept == made).count();
-    assert!(kept == header, "plugin/cheetah.h:{}: not as declared in Rust. Run: {COMMAND}", same + 1);
-    let (_, functions) = header.split_once("extern \"C\"").expect("functions behind the types");
+    assert!(
+        kept == header,
+        "plugin/cheetah.h:{}: the header differs from the declarations in Rust. Run: {COMMAND}",
+        same + 1
+    );
+    let (_, functions) = header.split_once("extern \"C\"").expect("functions after the types");
     let begins = |line: &&str| line.contains("cheetah_") && !line.trim_start().starts_with("//");
-    assert_eq!(functions.lines().filter(begins).count(), exported(), "functions that cbindgen sees");
+    assert_eq!(functions.lines().filter(begins).count(), exported(), "the number of functions in the header");
 }

@@ -1,5 +1,5 @@
-//! The fault model of the simulated disk, statement by statement (F1 to F5 in the head of `sim`,
-//! and the other faults).
+//! Tests each rule of the simulated disk's fault model: F1 to F5 in the head of `sim`, and the
+//! other faults.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use cheetah_io::sim::{is_power_cut, CrashPolicy, Effect, Fault, Op, SimDisk};
@@ -59,7 +59,8 @@ fn the_length_is_an_outcome_of_its_own() {
     let lengths: std::collections::BTreeSet<usize> =
         (0..200).map(|seed| after(&disk, CrashPolicy::Random(0.5), seed).unwrap().len()).collect();
     assert!(lengths.contains(&2048) && lengths.contains(&4096) && lengths.contains(&3072), "{lengths:?}");
-    // Four sectors and the length: the length alone leaves zeros, the data alone leaves nothing.
+    // The units are four sectors and the length. Without the sectors, the length leaves zeros.
+    // Without the length, the sectors leave nothing.
     assert_eq!(disk.crash_units(), 5);
     let length_alone = after(&disk, CrashPolicy::Subset(0b10000), 0).unwrap();
     assert_eq!((length_alone.len(), length_alone[3000]), (4096, 0));

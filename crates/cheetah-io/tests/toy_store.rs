@@ -1,11 +1,11 @@
-//! A test of the crash harness itself: a toy key-value store with an oracle, and five planted bugs,
-//! each a classic of storage engines. The harness must find every bug, and find nothing in the
-//! correct store.
+//! Tests the crash harness itself, with a toy key-value store, an oracle and five planted bugs.
+//! Each bug is typical of storage engines. The harness must find every bug, and must find nothing
+//! in the correct store.
 //!
-//! The store has files `toy/<n>` with a header sector {capacity} and records [len u32][sum
-//! u32][payload]. The header is synced only after the file has that capacity; a record is
-//! acknowledged after a sync; every few commits a new file starts. The state is all records of all
-//! files in order, up to the first torn one.
+//! The store has files `toy/<n>`. Each has a header sector {capacity} and records [len u32][sum
+//! u32][payload]. The store syncs the header only after the file has that capacity. It acknowledges
+//! a record after a sync. Every few commits, it starts a new file. The state is all records of all
+//! files in order, up to the first torn record.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use cheetah_io::sim::{explore, Failure, Plan, Report, SimDisk};
@@ -103,7 +103,7 @@ impl<'a> Toy<'a> {
         Ok(())
     }
 
-    /// The state on the disk, or the reason why it cannot be opened.
+    /// Returns the state on the disk, or the reason why the store cannot be opened.
     fn read(disk: &SimDisk, bug: Bug) -> Result<Model, String> {
         let mut model = Model::new();
         for number in 0.. {

@@ -3,8 +3,9 @@
 //!
 //! There are four kinds of synthetic leaves, completely filled: rows of sysbench, rows of
 //! Linkbench's link table, rows of an orders table with eleven columns, and entries of a secondary
-//! index. Prints for each kind the ratio image / page (before padding to 64 bytes) and the time to
-//! encode and to decode one page, for no compression (only regrouping), LZ4 and Zstandard.
+//! index. For each kind, the bench prints the ratio image / page (before padding to 64 bytes) and
+//! the time to encode and to decode one page. It does so for no compression (only regrouping), LZ4
+//! and Zstandard.
 
 use cheetah::testing::base::{Epoch, PageId, TreeId, TxnId};
 use cheetah::testing::format::image::{seal, Codec, Compression, Encoding, ImageHeader, Workspace};
@@ -32,7 +33,7 @@ fn digits(rng: &mut Rng, groups: usize) -> Vec<u8> {
     (0..groups).map(|_| group(rng)).collect::<Vec<_>>().join(&b'-')
 }
 
-/// Text of English-like syllables, common ones more often.
+/// Text of English-like syllables. Common syllables occur more often.
 fn words(rng: &mut Rng, bytes: usize) -> Vec<u8> {
     const SYLLABLES: &[&str] = &[
         "the ", "of ", "an", "er", "in", "tion ", "re", "on", "at", "en", "ly ", "st", "or", "ing ", "al",
@@ -121,8 +122,8 @@ fn row(nulls: &[u8], fixed: &[u8], values: &[&[u8]]) -> Vec<u8> {
     row
 }
 
-/// Fills pages with the records that `make` returns, in key order; the fences of pages are their
-/// first keys.
+/// Fills pages with the records that `make` returns, in key order. The lower fence of a page is its
+/// first key; the upper fence is the first key of the next page.
 fn leaves(
     name: &'static str,
     row_format: RowFormatVersion,
@@ -194,7 +195,7 @@ fn measure(leaves: &Leaves, compression: Compression) {
     );
 }
 
-/// Time of one call, in the fastest of many rounds over all pages.
+/// The time of one call in microseconds, in the fastest of many rounds over all pages.
 fn best_us(pages: usize, mut call: impl FnMut(usize)) -> f64 {
     let round = |call: &mut dyn FnMut(usize)| {
         let start = Instant::now();

@@ -3,9 +3,9 @@
 //! `cargo bench --bench densities -- DIRECTORY [LEVEL ..]`
 //!
 //! DIRECTORY is the `#cheetah` of a stopped server. For each index, and for the large values of
-//! each table, a sample of at most 400 pages is encoded and decoded again at each level (-1: LZ4).
-//! Bytes are those of the images, including headers and padding, relative to the first level; times
-//! are processor times for one page. The last lines are the totals of each database.
+//! each table, the bench encodes and decodes a sample of at most 400 pages at each level (-1: LZ4).
+//! It prints the bytes of the images, including headers and padding, relative to the first level.
+//! Times are processor times for one page. The last lines are the totals of each database.
 
 use cheetah::testing::base::{Config, Epoch, PageId, Result, TreeId, TxnId};
 use cheetah::testing::db::{Db, Env};
@@ -35,13 +35,13 @@ const LEVELS: &[i32] = &[1, -1, 3, 6, 9, 12, 15, 19];
 struct Group {
     name: String,
     row_format: RowFormatVersion,
-    /// Newest image of each page.
+    /// The newest image of each page.
     images: BTreeMap<PageId, Vec<u8>>,
 }
 
 type Groups = BTreeMap<(TreeId, bool), Group>;
-/// Contents of dictionaries by tree and page. The newest one of a tree usually has the highest page
-/// number.
+/// Contents of dictionaries by tree and page. The newest dictionary of a tree usually has the
+/// highest page number.
 type Dictionaries = BTreeMap<(TreeId, PageId), Vec<u8>>;
 
 fn main() -> Result<()> {
@@ -96,7 +96,7 @@ fn groups(directory: &Path) -> Result<Groups> {
     Ok(groups)
 }
 
-/// Finds the images in the segment files; keeps the newest of each page.
+/// Finds the images in the segment files. Keeps the newest image of each page.
 fn collect(directory: &Path, groups: &mut Groups, dictionaries: &mut Dictionaries) {
     for file in segment_files(directory) {
         let bytes = std::fs::read(&file).expect("a segment can be read");
@@ -160,8 +160,9 @@ impl Group {
             let codec = if level == -1 { Codec::Lz4 } else { Codec::Zstd };
             let compression = Compression { codec, level };
             let own = own.map(|((_, page), content)| {
-                let primer = Primer::new(*page, content, compression).expect("the engine has written it");
-                (primer, Dictionary::new(*page, content).expect("the engine has written it"))
+                let primer =
+                    Primer::new(*page, content, compression).expect("the engine has written the dictionary");
+                (primer, Dictionary::new(*page, content).expect("the engine has written the dictionary"))
             });
             measure(&pages, &self.row_format, compression, own.as_ref()).times(scale)
         };
@@ -177,8 +178,8 @@ fn decoded(image: &[u8], workspace: &mut Workspace, dictionaries: &Dictionaries)
     let expected = ImageRef { pid: header.pid, tree: header.tree, location };
     let mut page = PageBuf::new(header.page_bytes);
     let needed = header.dictionary.map(|name| {
-        let content = dictionaries.get(&(header.tree, name.page)).expect("a dictionary is there");
-        Dictionary::new(name.page, content).expect("the engine has written it")
+        let content = dictionaries.get(&(header.tree, name.page)).expect("the segments have the dictionary");
+        Dictionary::new(name.page, content).expect("the engine has written the dictionary")
     });
     let rebuilt = workspace.rebuild(
         &header,
@@ -260,8 +261,8 @@ fn measure(
     }
 }
 
-/// Processor time of `call` for all numbers below `count`, repeated until it is long enough to
-/// measure.
+/// The processor time of `call` for all numbers below `count`. The calls are repeated until their
+/// time is long enough to measure.
 fn processor_us_of(count: usize, mut call: impl FnMut(usize)) -> f64 {
     let (start, mut rounds) = (processor_us(), 0.0);
     loop {
@@ -274,9 +275,10 @@ fn processor_us_of(count: usize, mut call: impl FnMut(usize)) -> f64 {
     }
 }
 
-/// Processor time of this thread: the clock would also count other work of the machine.
+/// The processor time of this thread. (The clock would also count other work of the machine.)
 fn processor_us() -> f64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("a Linux kernel tells");
+    let text =
+        std::fs::read_to_string("/proc/thread-self/schedstat").expect("a Linux kernel reports the time");
     let ns: f64 = text.split(' ').next().and_then(|ns| ns.parse().ok()).expect("the first number");
     ns / 1e3
 }

@@ -4,9 +4,9 @@
 //! [text_file=PATH]`
 //!
 //! Rows are like sysbench's: a number, a number with a secondary index, 120 and 60 characters of
-//! random digits. Texts are pieces of 2 to 60 KB, of a file if one is given, otherwise of generated
-//! words. Compare processor times: clock times depend on the other load of the machine.
-//! DIR/cheetah-bench is removed first.
+//! random digits. Texts have 2 to 60 KB. They are pieces of the given file, or generated words if
+//! no file is given. Compare processor times: clock times depend on the other load of the machine.
+//! The bench removes DIR/cheetah-bench first.
 
 use cheetah::testing::base::{Config, Error, Result};
 use cheetah::testing::db::{Db, Env, Read, SeekMode, Transaction};
@@ -74,7 +74,7 @@ fn open(options: &Options) -> Result<Db> {
     Ok(db)
 }
 
-/// Prints the time that `run` took per row, by thread.
+/// Prints the time that `run` took for each row, by thread.
 fn time<T>(what: &str, rows: u64, run: impl FnOnce() -> Result<T>) -> Result<T> {
     let (start, before) = (Instant::now(), cpu_ns());
     let result = run()?;
@@ -109,7 +109,7 @@ impl Progress {
         Self { start: now, last: now, longest: Duration::ZERO, rows_by_second: Vec::new() }
     }
 
-    /// Notes the end of a transaction with `rows` rows.
+    /// Records the end of a transaction with `rows` rows.
     fn note(&mut self, rows: u64) {
         let now = Instant::now();
         self.longest = self.longest.max(now - self.last);
@@ -268,7 +268,7 @@ fn read(db: &Db, table: &Arc<Table>, rows: u64, when: &str) -> Result<()> {
             let mut txn = db.begin();
             let key = (rng.below(rows) as u32).to_be_bytes();
             let found = txn.get(table, &key, Read::Consistent, &mut bytes)?;
-            assert!(found, "every row is there");
+            assert!(found, "every row exists");
             txn.commit()?;
         }
         Ok(())
@@ -279,7 +279,7 @@ fn read(db: &Db, table: &Arc<Table>, rows: u64, when: &str) -> Result<()> {
             let mut cursor = txn.cursor(table, 0, Read::Consistent)?;
             assert!(
                 cursor.seek(SeekMode::AtLeast, &(rng.below(rows) as u32).to_be_bytes())?,
-                "every row is there"
+                "every row exists"
             );
             txn.commit()?;
         }
@@ -300,12 +300,12 @@ fn scan(db: &Db, table: &Arc<Table>, rows: u64, index_no: usize, what: &str) -> 
             bytes += cursor.key().len() + cursor.row().len();
             found = cursor.next()?;
         }
-        assert_eq!(count, rows, "every row is met once ({bytes} bytes)");
+        assert_eq!(count, rows, "the scan finds every row once ({bytes} bytes)");
         Ok(())
     })
 }
 
-/// Changes a column without index in random rows, a hundred rows per transaction.
+/// Changes a column without an index in random rows, a hundred rows per transaction.
 fn update(db: &Db, table: &Arc<Table>, rows: u64, what: &str) -> Result<()> {
     let mut rng = Rng::new(3);
     let mut bytes = Vec::new();

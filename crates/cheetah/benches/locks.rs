@@ -1,7 +1,8 @@
 //! Measures the cost of a record lock: nanoseconds for a request with its release, and bytes.
 //!
-//! `cargo bench --bench locks`; keys of 8 bytes. Compare processor times, which other programs
-//! disturb less. Printed bytes are those of the process, and those that the lock table counts.
+//! `cargo bench --bench locks`; keys have 8 bytes. Compare processor times: other programs disturb
+//! them less than clock times. The bench prints the bytes of the process and the bytes that the
+//! lock table counts.
 
 use cheetah::testing::base::{Result, TreeId};
 use cheetah::testing::txn::{Lock, LockLimits, LockMode, LockTable, Owner, TableMode, Wait};

@@ -2,7 +2,7 @@
 //! pool_memory -- POOL_MIB DATA_MIB THREADS SECONDS [MIXED]`. With MIXED 1, every 16th page is
 //! large.
 //!
-//! Prints anonymous memory and the budget, and the rates of reading and writing.
+//! The bench prints anonymous memory and the budget, and the rates of reading and writing.
 
 use cheetah::testing::base::{Config, Health, PageId, TreeId};
 use cheetah::testing::durable::Durable;

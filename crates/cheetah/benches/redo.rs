@@ -4,11 +4,11 @@
 //! [random=0]` first, then `cargo bench --bench redo -- DIR open [threads=0] [pool_mb=2048]` as
 //! often as needed.
 //!
-//! Four threads, each with a table of its own, write the same as `make bench ARGS="--sets
-//! recovery"`: updates of 500 neighbours that move their entries in a secondary index a little,
-//! inserts of 500 rows, deletes of 100. With `random=1` they update single rows all over their
-//! tables, 100 in a transaction. The process then ends as in a crash. A startup changes nothing
-//! that the next one would not redo. `write` removes DIR/cheetah-redo first.
+//! Four threads, each with its own table, make the same changes as `make bench ARGS="--sets
+//! recovery"`: updates of 500 neighbouring rows, which change each secondary key a little, inserts
+//! of 500 rows, and deletes of 100. With `random=1`, the threads update single random rows of their
+//! tables, 100 in a transaction. The process then ends as in a crash. A startup changes only what
+//! the next startup redoes. `write` removes DIR/cheetah-redo first.
 
 use cheetah::testing::base::{Config, Error, Result};
 use cheetah::testing::db::{Db, Env, Transaction};

@@ -1,6 +1,6 @@
 //! Times the operations of one tree whose pages are all in memory.
 //!
-//! `cargo bench --bench tree [-- RECORDS]`; one thread, keys of 8 bytes, payloads of 100.
+//! `cargo bench --bench tree [-- RECORDS]`; one thread, keys of 8 bytes, payloads of 100 bytes.
 
 use cheetah::testing::base::{Config, Result, TreeId};
 use cheetah::testing::format::page::RecordRef;
@@ -37,8 +37,8 @@ fn create(leaves: &Leaves, id: u32) -> Result<Arc<Tree>> {
     Ok(Arc::new(Tree::create(leaves, &mtr, TreeId(id), PageClass::Base, 64)?))
 }
 
-/// Prints nanoseconds per operation: of processor time, which other programs disturb less, and of
-/// the clock.
+/// Prints nanoseconds per operation, of processor time and of the clock. Other programs disturb
+/// processor time less.
 fn time(what: &str, count: u64, run: impl FnOnce() -> Result<()>) -> Result<()> {
     let (start, start_cpu_ns) = (Instant::now(), cpu_ns());
     run()?;
@@ -47,7 +47,7 @@ fn time(what: &str, count: u64, run: impl FnOnce() -> Result<()>) -> Result<()> 
     Ok(())
 }
 
-/// Processor time of this process, which has one thread.
+/// The processor time of this process, which has one thread.
 fn cpu_ns() -> u64 {
     common::cpu_ns().into_values().sum()
 }

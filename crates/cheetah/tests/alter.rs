@@ -1,6 +1,6 @@
-//! Power cuts during changes of definitions: afterwards a table has its old or its new definition,
-//! acknowledged changes are kept, and rows and indexes match the definition. Operations logged
-//! before a change, including undo and purge, are still applied correctly.
+//! Power cuts during changes of definitions. Afterwards a table has its old or its new definition,
+//! acknowledged changes are kept, and rows and indexes match the definition. Operations that were
+//! logged before a change, including undo and purge, are still applied correctly.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
@@ -25,7 +25,7 @@ fn index(name: &str, from: usize) -> AlteredIndex {
     AlteredIndex { name: name.into(), from: IndexFrom::Kept(from) }
 }
 
-/// Sets the table's mark and its indexes. The list of indexes includes the clustered one.
+/// Sets the table's mark and its indexes. The list of indexes includes the clustered index.
 fn alter(db: &Db, name: &str, indexes: &[(&str, usize)], mark: u8) -> Result<()> {
     let table = db.table(name)?;
     let indexes = indexes.iter().map(|&(name, from)| index(name, from)).collect();
@@ -69,8 +69,8 @@ fn rows_after(steps: u64) -> Rows {
     rows
 }
 
-/// Steps 1, 3 and 5 change rows of "t", steps 2 and 4 change definitions; an earlier transaction
-/// stays open during steps 1 to 3.
+/// Steps 1, 3 and 5 change rows of "t". Steps 2 and 4 change definitions. An earlier transaction
+/// remains open during steps 1 to 3.
 fn workload(disk: &SimDisk) {
     let db = open(disk).unwrap();
     let (mut txn, mut open_one) = (db.begin(), db.begin());
@@ -142,7 +142,7 @@ fn judge(image: &SimDisk, acknowledged: u64) -> std::result::Result<(), String> 
     if contents(&db, &u)?.len() as u64 != ROWS {
         return Err("wrong rows in the other table".into());
     }
-    // Existing tables are usable, and no trees or pages of dropped ones remain.
+    // Existing tables are usable, and no trees or pages of dropped tables remain.
     let mut txn = db.begin();
     put(&mut txn, &t, 300, None, Some(&row(300))).map_err(|error| error.to_string())?;
     txn.commit().map_err(|error| error.to_string())?;
@@ -191,7 +191,7 @@ fn what_came_before_a_change_is_rolled_back_and_purged_after_it() {
     assert!(matches!(db.begin().cursor(&t, 0, Read::Consistent).map(drop), Err(Error::NoSuchTable(_))));
     let t = db.table("t").unwrap();
     loser.rollback().unwrap();
-    // The old snapshot still counts and finds its rows, even through the remaining secondary index.
+    // The old snapshot still counts and finds its rows, also by the remaining secondary index.
     assert_eq!(old.count(&t).unwrap(), Some(ROWS));
     assert_eq!(all_rows(&mut old, &t).unwrap().get(&2), Some(&row(2)));
     let mut cursor = old.cursor(&t, 1, Read::Consistent).unwrap();
@@ -216,7 +216,7 @@ fn what_came_before_a_change_is_rolled_back_and_purged_after_it() {
 }
 
 /// If an unlogged operation has used pages in the meantime, redo gives the trees of a new table
-/// other pages than before the crash. Redo must ignore the root pages named in the log.
+/// other pages than before the crash. Redo must ignore the root pages that the log names.
 #[test]
 fn a_table_that_is_new_and_changed_is_there_after_a_crash() {
     let disk = SimDisk::new();
@@ -259,7 +259,7 @@ fn a_change_names_indexes_that_there_are_once_and_the_rows_first() {
     assert!(contents(&db, &table).unwrap().len() as u64 == ROWS);
 }
 
-/// Purge runs in another thread while definitions change. It skips no record, so the trees are
+/// Purge runs in another thread while definitions change. Purge skips no record, so the trees are
 /// empty at the end.
 #[test]
 fn purge_misses_nothing_while_definitions_change() {

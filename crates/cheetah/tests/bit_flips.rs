@@ -1,10 +1,10 @@
-//! Bit flips at rest, at any position of any file of a database: each is detected or proven
-//! harmless. Reads never return wrong rows, undamaged tables stay readable, and nothing panics.
+//! Bit flips at rest, at any position of any file of a database. Each flip is detected or proven
+//! harmless. Reads never return wrong rows, undamaged tables remain readable, and nothing panics.
 //! Damage costs only the rows of its page, CHECK and scrubbing report it, and a salvage recovers
 //! all other rows.
 //!
-//! `CHEETAH_FLIPS` sets the number of flips (by default 4,000, and 150 with a salvage after each),
-//! `CHEETAH_FLIP_SEED` the first seed.
+//! `CHEETAH_FLIPS` sets the number of flips (by default 4,000, and 150 with a salvage after each
+//! flip), `CHEETAH_FLIP_SEED` the first seed.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
@@ -25,13 +25,14 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |value| value.parse().unwrap())
 }
 
-/// A database with three tables; half of the last changes are only in the log. The log ends with a
-/// sync mark: without it, damage to the last synced record looks like a torn end (see log/read.rs).
+/// A database with three tables. Half of the last changes are only in the log. The log ends with a
+/// sync mark: without the mark, damage to the last synced record looks like a torn end (see
+/// log/read.rs).
 fn written() -> (SimDisk, Contents) {
     written_with(60, 9)
 }
 
-/// Like [`written`], with `count` rows in each table; every `large_every`-th row is large.
+/// Like [`written`], with `count` rows in each table. Every `large_every`-th row is large.
 fn written_with(count: u64, large_every: u64) -> (SimDisk, Contents) {
     let (disk, clock) = (SimDisk::new(), SimClock::default());
     let env = Env { disk: Arc::new(disk.clone()), clock: Arc::new(clock.clone()) };
@@ -225,7 +226,7 @@ fn cost(damaged: &SimDisk, contents: &Contents) -> Result<Cost, String> {
     match Db::open(env, Config::tiny()) {
         Ok(db) => {
             cost.unreadable = unreadable_rows(&db, contents)?;
-            // A startup that needs the damaged part has already reported it (N3).
+            // A startup that needs the damaged part has already reported the damage (N3).
             let is_quarantined = !db.quarantined_tables().is_empty();
             let checked = is_named_by_check(&db, contents)?;
             let scrubbed = is_quarantined || is_named_by_scrubbing(&db, &clock)?;
@@ -400,7 +401,7 @@ fn is_there(disk: &SimDisk, path: &str) -> bool {
 #[test]
 fn a_map_without_a_copy_is_opened_on_a_full_disk_and_gets_it_later() {
     let (disk, contents, file) = with_flawed_map(|disk, file| disk.remove(&format!("{file}.copy")).unwrap());
-    // Make it impossible to create the next base, an additional file.
+    // The next base, an additional file, cannot be created.
     disk.inject(Fault::on(Op::Create).path(".base").effect(Effect::Fail(ErrorKind::StorageFull)).forever());
     let db = open(&disk).unwrap();
     for (name, rows) in &contents {

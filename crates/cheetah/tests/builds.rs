@@ -1,5 +1,5 @@
-//! Index builds concurrent with writers: the index has the entries that CHECK computes from the
-//! rows, whatever was written, rolled back and purged meanwhile. After a power cut the index is
+//! Index builds concurrent with writers. The index has the entries that CHECK computes from the
+//! rows, whatever was written, rolled back and purged meanwhile. After a power cut, the index is
 //! complete, or does not exist and leaves no pages.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
@@ -96,8 +96,8 @@ fn start() -> SimDisk {
     disk
 }
 
-/// The rows after the concurrent work: during the scan, between the rounds, and in a transaction
-/// that was open at the start of the build.
+/// The rows after the concurrent work. The work is done during the scan, between the rounds, and in
+/// a transaction that was open at the start of the build.
 fn rows_at_end() -> Rows {
     let mut rows: Rows = (0..ROWS).map(|no| (no, row(no))).collect();
     rows.insert(1, row(1001));
@@ -223,7 +223,7 @@ fn changes_that_nobody_looks_at_are_caught() {
     caught("build: do not look at what has changed");
 }
 
-/// Writers, purge and checkpoints run in their own threads while indexes are built and dropped
+/// Writers, purge and checkpoints run in their own threads. Meanwhile indexes are built and dropped
 /// repeatedly.
 #[test]
 fn an_index_that_is_built_among_writers_equals_one_built_from_the_rows() {
@@ -255,9 +255,9 @@ fn an_index_that_is_built_among_writers_equals_one_built_from_the_rows() {
             let table = db.table("t").unwrap();
             let mut txn = db.begin();
             let mut build = begin(&mut txn, &table, false).unwrap();
-            until("five have been written", || written.load(Ordering::Relaxed) >= before + 5);
+            until("five more transactions have ended", || written.load(Ordering::Relaxed) >= before + 5);
             run(&mut txn, &mut build).unwrap();
-            until("fifteen have been written", || written.load(Ordering::Relaxed) >= before + 15);
+            until("fifteen more transactions have ended", || written.load(Ordering::Relaxed) >= before + 15);
             finish(&db, &mut txn, &table, &mut build)
                 .unwrap_or_else(|error| panic!("round {round}: {error}"));
             let table = db.table("t").unwrap();
@@ -272,7 +272,8 @@ fn an_index_that_is_built_among_writers_equals_one_built_from_the_rows() {
     db.close().unwrap();
 }
 
-/// One thread fills the sorter while rows are read, and another merges while the tree is built.
+/// One thread fills the sorter while another reads rows. One thread merges while another builds the
+/// tree.
 #[test]
 fn an_index_of_many_rows_has_them_all_and_refuses_a_key_that_is_there_twice() {
     const MANY: u64 = 100_000;
@@ -283,7 +284,7 @@ fn an_index_of_many_rows_has_them_all_and_refuses_a_key_that_is_there_twice() {
     let mut txn = db.begin();
     (0..MANY).for_each(|no| put(&mut txn, &t, no, None, Some(&Row::new(no, 9))).unwrap());
     txn.commit().unwrap();
-    // The index has another order than the rows.
+    // The order of the index differs from the order of the rows.
     let key_of = |stored: &[u8], part: u64| (Row::parse(stored).0.number / part).to_le_bytes().repeat(10);
     let index = IndexSpec {
         name: "long".into(),
@@ -346,8 +347,8 @@ fn change_one(db: &Db, txn: &mut Transaction, rng: &mut Rng, keys: u64) -> Resul
     }
 }
 
-/// A transaction older than the build, which changed this table or another one, ends before the
-/// last round, or stays open after it.
+/// A transaction that is older than the build has changed this table or another table. It ends
+/// before the last round, or remains open after that round.
 fn builds_beside_a_long_transaction() -> std::result::Result<(), String> {
     for ends in [true, false] {
         let db = open(&SimDisk::new()).unwrap();
@@ -425,8 +426,8 @@ fn a_build_waits_for_prepared_transactions_first() {
     run(&mut ddl, &mut build).unwrap();
 }
 
-/// The new index has no versions for older snapshots. They cannot read this index, but they can
-/// read the rest of the table.
+/// The new index has no versions for older snapshots. These snapshots cannot read the index, but
+/// they can read the rest of the table.
 fn older_snapshot_reads_the_index() -> Result<u64> {
     let db = open(&SimDisk::new()).unwrap();
     let t = filled(&db, "t");
@@ -519,11 +520,14 @@ fn nothing_but_what_was_built_to_its_end_can_be_taken() {
     let (extra, mark) = (Vec::new(), Vec::new());
     let alteration =
         Alteration { built: build.indexes(), extra, mark, ..Alteration::of_indexes(other, indexes) };
-    assert!(db.alter_tables(std::slice::from_ref(&alteration)).is_err(), "of another table");
+    assert!(
+        db.alter_tables(std::slice::from_ref(&alteration)).is_err(),
+        "an index of another table was accepted"
+    );
     let refused = AlteredIndex { name: "a".into(), from: IndexFrom::Built(3) };
     let indexes = vec![alteration.indexes[0].clone(), refused];
     assert!(
         db.alter_tables(&[Alteration { table: t, indexes, ..alteration }]).is_err(),
-        "an index that was not built"
+        "an index that was not built was accepted"
     );
 }

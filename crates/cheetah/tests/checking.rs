@@ -1,5 +1,5 @@
-//! CHECK concurrent with writers: it reads a snapshot, so it reports no fault whatever other
-//! transactions do meanwhile; it never waits for them, and they never wait for it.
+//! CHECK concurrent with writers. CHECK reads a snapshot, so it reports no fault, whatever other
+//! transactions do meanwhile. CHECK and writers never wait for each other.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
@@ -46,8 +46,8 @@ fn change_much(txn: &mut Transaction, table: &Arc<Table>) {
     }
 }
 
-/// Returns the numbers of faults and rows that CHECK finds if `meanwhile` runs when it reads its
-/// first row.
+/// Returns the number of faults that CHECK finds, and the number of rows. `meanwhile` runs when
+/// CHECK reads its first row.
 fn findings_beside(db: &Db, table: &Arc<Table>, meanwhile: impl FnOnce()) -> (usize, u64) {
     let mut meanwhile = Some(meanwhile);
     let report = db.check_table_with(table, &mut |_, stored, entries| {
@@ -59,8 +59,8 @@ fn findings_beside(db: &Db, table: &Arc<Table>, meanwhile: impl FnOnce()) -> (us
     (report.findings.len(), report.rows)
 }
 
-/// Runs CHECK with changes that are committed, rolled back, or stay open while it reads, and with
-/// changes that were open when it began.
+/// Runs CHECK with changes that are committed, rolled back, or stay open while CHECK reads, and
+/// with changes that were open when CHECK began.
 fn findings_beside_changes() -> Vec<(usize, u64)> {
     let of = |end: fn(&mut Transaction)| {
         let (db, table) = filled();

@@ -3,8 +3,8 @@
 //!
 //! `CHEETAH_CRASH_IMAGES` is the minimum number of images to check (default 20,000),
 //! `CHEETAH_CRASH_SEED` the first seed, `CHEETAH_CRASH_SEEDS` the maximum number of seeds,
-//! `CHEETAH_CRASH_THREADS` the number of threads (default 2). A failure prints the command that
-//! repeats it. `make crash IMAGES=n` runs this for hours.
+//! `CHEETAH_CRASH_THREADS` the number of threads (default 2). A failing test prints the command
+//! that repeats the failure. `make crash IMAGES=n` runs this test for hours.
 
 mod support;
 
@@ -20,7 +20,7 @@ use support::exploration::explore_seed;
 use support::families::Generations;
 use support::steps::explore_steps;
 
-/// Rare paths that the workloads must take; otherwise they prove less than they seem to.
+/// Rare paths that the workloads must take. Otherwise the test proves less than it seems to.
 const RARE: [&str; 10] = [
     "row rolled back",
     "large value rolled back",
@@ -34,8 +34,8 @@ const RARE: [&str; 10] = [
     "undo page freed",
 ];
 
-/// Prints the seed of a panicking thread, because a panic inside a mini-transaction aborts the
-/// process without any other message.
+/// Prints the seed when a thread panics. A panic inside a mini-transaction aborts the process
+/// without any other message.
 fn announce_seed_on_panic() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

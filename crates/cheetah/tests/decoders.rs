@@ -1,9 +1,9 @@
 //! Every decoder of the engine survives arbitrary bytes: it returns an error or a valid value, and
 //! never panics.
 //!
-//! A new decoder needs a function in `common/decoded.rs`, a test here (with valid samples, and a
-//! function that repairs the checksum after a mutation), and a target in `fuzz/`, which calls the
-//! same function with libFuzzer's bytes.
+//! A new decoder needs a function in `common/decoded.rs`, a test here and a target in `fuzz/`. The
+//! test has valid samples, and a function that repairs the checksum after a mutation. The target
+//! calls the same function with libFuzzer's bytes.
 
 mod common;
 

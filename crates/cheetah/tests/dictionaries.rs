@@ -22,7 +22,7 @@ const ROWS: u64 = 120;
 /// The number of rows in a transaction.
 const PART: u64 = 20;
 
-/// A row of words that many rows share, but that rarely occur twice in one row.
+/// A row of words that many rows share, but that seldom occur twice in one row.
 fn row(no: u64) -> Row {
     let word = |i: u64| (no.wrapping_mul(31) + i).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40 & 63;
     let mut text =
@@ -47,8 +47,8 @@ fn insert_part(db: &Db, table: &Arc<Table>, from: u64) -> Result<()> {
     txn.commit()
 }
 
-/// Inserts rows, lets the background make a dictionary and checkpoints, inserts more rows; then
-/// drops the table and loads another one.
+/// Inserts rows while the background makes a dictionary, makes a checkpoint, and inserts more rows.
+/// Then drops the table and loads another one.
 fn workload(disk: &SimDisk) {
     let db = open(disk).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
@@ -59,7 +59,7 @@ fn workload(disk: &SimDisk) {
         db.run_background().unwrap();
     }
     db.checkpoint().unwrap();
-    assert!(status(&db, "pool_dictionaries") > 0, "none was made");
+    assert!(status(&db, "pool_dictionaries") > 0, "no dictionary was made");
     insert_part(&db, &table, ROWS).unwrap();
     disk.acknowledge(2 + ROWS / PART);
     db.checkpoint().unwrap();
@@ -128,7 +128,7 @@ fn every_power_cut_around_a_dictionary_leaves_all_rows_readable() {
     assert!(READ_BESIDE.load(Relaxed) > 20, "{READ_BESIDE:?}");
 }
 
-/// If the state lists no dictionaries, their pages have no owner, and CHECK reports them.
+/// If the epoch state lists no dictionaries, their pages have no owner, and CHECK reports them.
 /// Breaks H2: the epoch state must list the dictionaries of trees.
 #[test]
 fn an_epoch_lists_the_dictionaries() {
@@ -195,7 +195,7 @@ fn named_count(disk: &SimDisk) -> usize {
     images.filter(|(_, header)| header.dictionary.is_some()).count()
 }
 
-/// Damages all dictionaries.
+/// Damages all dictionaries on the disk.
 fn damage_dictionaries(disk: &SimDisk) {
     let mut count = 0;
     for (path, mut bytes, images) in segments(disk) {
@@ -233,8 +233,8 @@ fn a_damaged_dictionary_is_found_and_told_of_and_is_its_tables_trouble() {
     db.checkpoint().unwrap();
 }
 
-/// Redo finds a page that cannot be read without the damaged dictionary: the table is quarantined,
-/// all other tables stay usable.
+/// Redo finds a page that cannot be read without the damaged dictionary. The table is quarantined,
+/// and all other tables remain usable.
 #[test]
 fn redo_over_a_damaged_dictionary_quarantines_the_table() {
     let disk = closed();
@@ -304,8 +304,8 @@ fn load(db: &Db, table: &Arc<Table>, keys: impl Iterator<Item = u64>, look: impl
     txn.commit().unwrap();
 }
 
-/// Returns the number of leaves and large values on disk that name a dictionary, and the number of
-/// those without a dictionary, for trees that have one.
+/// Returns two numbers, for trees with a dictionary: the leaves and large values on disk that name
+/// a dictionary, and those that name none.
 fn counts(disk: &SimDisk) -> [usize; 2] {
     let mut newest = BTreeMap::new();
     for (_, header) in segments(disk).into_iter().flat_map(|(_, _, images)| images) {
@@ -319,8 +319,8 @@ fn counts(disk: &SimDisk) -> [usize; 2] {
     [named.len(), plain.len()]
 }
 
-/// The first pages are written only after their dictionary exists. This includes pages of large
-/// values, which are built long before the rows if the rows must be sorted.
+/// The first pages are written only after their dictionary exists. This is also true of pages of
+/// large values, which are built long before the rows if the rows must be sorted.
 #[test]
 fn a_load_makes_a_dictionary_for_all_pages_of_the_tree_that_it_builds() {
     for is_sorted in [true, false] {
@@ -329,8 +329,8 @@ fn a_load_makes_a_dictionary_for_all_pages_of_the_tree_that_it_builds() {
         let table = db.create_table(&spec("t")).unwrap();
         let order = (0..3 * ROWS).map(|no| if is_sorted { no } else { 3 * ROWS - 1 - no });
         load(&db, &table, order, || {
-            // A dictionary was already tried for the large values, and leaves are written before
-            // all rows are read.
+            // A trial was already made for the large values, and leaves are written before all rows
+            // are read.
             let written = status(&db, "pool_writes");
             assert!(!is_sorted || written > 15, "{written}");
         });

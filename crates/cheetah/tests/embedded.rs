@@ -1,5 +1,5 @@
 //! The public interface of the crate: a program opens a directory, uses tables and keys, and opens
-//! it again.
+//! the directory again.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
@@ -92,7 +92,7 @@ fn what_is_committed_is_there_when_the_database_is_opened_again_closed_or_droppe
         }
         txn.commit().unwrap();
         add(&mut txn, &table, 5, "Bonn", 1).unwrap();
-        // The transaction is not committed, and the database not closed.
+        // The transaction is not committed, and the database is not closed.
     }
     let db = Database::open(&folder.0).unwrap();
     let table = db.table("towns").unwrap();

@@ -103,8 +103,8 @@ fn a_savepoint_rolls_back_what_came_after_it() {
     assert_eq!(check(&db, &table).unwrap(), Ok(2));
 }
 
-/// H6: a row moves to another key and keeps its large value; this is rolled back, and then repeated
-/// and committed. Fails unless the value still exists after purge.
+/// H6: a row moves to another key and keeps its large value. The move is rolled back, and then
+/// repeated and committed. Fails if the value is missing after purge.
 fn move_a_row_with_its_large_value() -> Result<(), String> {
     let db = open(&SimDisk::new()).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
@@ -192,7 +192,7 @@ fn a_lock_makes_others_wait_and_a_cycle_is_a_deadlock() {
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| {
             // While the other transaction's short request is queued, this request closes a cycle
-            // and is refused: try again.
+            // and is refused. Repeat the request until it is granted.
             while let Err(error) = first.lock_table(&b, LockMode::Exclusive) {
                 assert!(matches!(error, Error::Deadlock), "{error}");
             }
@@ -302,7 +302,7 @@ fn rows_without_their_entries_and_entries_without_their_rows_are_named() {
     let mut txn = db.begin();
     (1..=50).for_each(|key| insert(&mut txn, &table, key, &Row::new(key, 20)).unwrap());
     txn.commit().unwrap();
-    // The caller swaps the expected entries of two rows.
+    // The caller expects another entry for row 7 than the index has.
     let report = db.check_table_with(&table, &mut |key, stored, entries| {
         let (row, _) = Row::parse(stored);
         let [name, number] = row.keys();
@@ -315,7 +315,7 @@ fn rows_without_their_entries_and_entries_without_their_rows_are_named() {
     assert_eq!(report.unwrap().findings, ["row 0000000000000007 has no entry in index 1"]);
 }
 
-/// Each page is read about once, whatever the order of the rows by the entries of the index.
+/// A check reads each page about once, in whatever order the index has the rows.
 #[test]
 fn a_check_of_more_than_memory_holds_reads_each_page_once() {
     let db = open(&SimDisk::new()).unwrap();
@@ -337,7 +337,7 @@ fn a_check_of_more_than_memory_holds_reads_each_page_once() {
     assert!(report.pages > 100 && read < 2 * report.pages, "{read} reads of {} pages", report.pages);
 }
 
-/// A pseudo-random number, the same in each run.
+/// A pseudo-random number, which is the same in each run.
 fn hash(number: u64) -> u64 {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

@@ -1,4 +1,4 @@
-//! The estimated size of a table agrees with its size after a load.
+//! Tests that the estimated size of a table agrees with the table's size after a load.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
@@ -69,7 +69,7 @@ fn loaded_bytes(count: u64, texts: Texts, compression: Compression) -> u64 {
     sizes.indexes.iter().map(|(_, sizes)| sizes.stats.stored_bytes).sum()
 }
 
-/// Adds runs of rows in the order of each index, from positions all over the index.
+/// Adds runs of rows in the order of each index. The runs start at positions all over the index.
 fn sample(estimate: &mut Estimate, count: u64, texts: Texts) {
     let rows: Vec<_> = (0..count).map(|no| (no, row(no, texts))).collect();
     for index_no in 0..3 {
@@ -79,7 +79,7 @@ fn sample(estimate: &mut Estimate, count: u64, texts: Texts) {
         }
         let runs = u64::from(estimate.runs_wanted());
         for run in 0..runs {
-            // Rows repeat after 1000; the positions must not.
+            // Rows repeat after 1000, but the positions must not repeat.
             let start = ((count * run / runs + run * 37 % 1000) % count) as usize;
             estimate.start_run(index_no, run == 0).unwrap();
             let mut wants_more = true;
@@ -122,7 +122,7 @@ fn check(count: u64, texts: Texts, tolerance: f64) -> Weight {
         let weight = weights.iter().find(|weight| weight.compression == compression).unwrap();
         let real = loaded_bytes(count, texts, compression) as f64;
         let wrong = (weight.bytes as f64 - real).abs() / real;
-        assert!(wrong < tolerance, "{weight:?}, but it has {real} bytes");
+        assert!(wrong < tolerance, "{weight:?}, but the table has {real} bytes");
     }
     weights.into_iter().find(|weight| weight.compression == ZSTD).unwrap()
 }

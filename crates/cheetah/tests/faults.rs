@@ -1,6 +1,5 @@
-//! A device that fails in the middle of random workloads: any call may fail, once or permanently.
-//! The engine returns an error and never panics, and after a power cut all acknowledged changes
-//! exist.
+//! A device that fails in the middle of random workloads. Any call may fail, once or permanently.
+//! The engine returns an error and never panics. After a power cut, all acknowledged changes exist.
 //!
 //! `CHEETAH_FAULTS` sets the number of faults (default 600), `CHEETAH_FAULT_SEED` the first seed.
 
@@ -24,7 +23,7 @@ fn shape(seed: u64) -> Shape {
     Shape { seed, steps: 80, sessions: 2, ddl: seed % 3 == 0 }
 }
 
-/// A fault at a random call; `calls` is the number of calls in the entire workload.
+/// A fault at a random call. `calls` is the number of calls in the entire workload.
 fn random_fault(rng: &mut Rng, calls: u64) -> Fault {
     let at = rng.below(calls);
     let fault = match rng.below(5) {
@@ -56,7 +55,7 @@ fn run_into(seed: u64, calls: u64) -> Result<bool, String> {
     let (versions, acknowledged) = match Workload::open(&disk, &shape(seed), contents.clone()) {
         Err(_) => (vec![Version::of(contents)], 0),
         Ok(mut workload) => {
-            // The first error ends the workload; the error depends on the failed call.
+            // The first error ends the workload. The error depends on the failed call.
             let _ = workload.run(&shape(seed));
             let found = (std::mem::take(&mut workload.versions), workload.acknowledged);
             std::mem::forget(workload);

@@ -1,4 +1,4 @@
-//! Filters of keys (decision 42): rows with random keys, a unique index of random numbers, and a
+//! Filters of keys (decision 42), with random row keys, a unique index of random numbers, and a
 //! pool that holds only a part of the pages. An existing key is always found.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
@@ -15,12 +15,12 @@ use std::panic::catch_unwind;
 use support::*;
 
 const STEPS: u64 = 6000;
-/// The number of keys, small enough that many are used repeatedly.
+/// The number of keys. It is small, so that many keys are used repeatedly.
 const KEYS: u64 = 4000;
 const TRANSACTION_STEPS: u64 = 20;
 
-/// Inserts, changes and deletes rows, and compares with a model. Some operations are refused, and
-/// some transactions are rolled back.
+/// Inserts, changes and deletes rows, and compares the table with a model. Some operations are
+/// refused, and some transactions are rolled back.
 fn run(seed: u64) {
     let mut rng = Rng::new(seed);
     let disk = SimDisk::new();

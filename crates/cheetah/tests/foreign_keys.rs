@@ -1,5 +1,5 @@
-//! Foreign keys: they survive power cuts and follow renamed tables and columns, invalid ones are
-//! refused, and no transaction commits a child without a parent
+//! Foreign keys. They survive power cuts and follow renamed tables and columns. Invalid foreign
+//! keys are refused. No transaction commits a child without a parent
 //! (docs/developers/decisions/0046-foreign-keys.md).
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
@@ -146,7 +146,7 @@ fn constraints_that_cannot_be_are_refused() {
     other.are_checked = false;
     db.create_table_with(&spec("db/none"), &other).unwrap();
     assert_eq!(parent(), None);
-    // The constraint stays unresolved when its child changes.
+    // The constraint remains unresolved when its child changes.
     for are_checked in [false, true] {
         let kept = Constraints { kept_count: 1, are_checked, ..waits.clone() };
         alter(&db, "db/n", &[0, 1, 2], Some(kept)).unwrap();
@@ -176,7 +176,7 @@ fn a_name_of_a_constraint_is_one_of_its_database() {
     refused(of_c, NameIsTaken, "c_ibfk_1");
     create(&db, "other/d", &[new("c_ibfk_1")]);
     refused(db.rename_table("other/d", "db/d"), NameIsTaken, "c_ibfk_1");
-    // The generated name after a rename may be in use, too.
+    // The name that a rename generates may be in use, too.
     create(&db, "db/e", &[new("D_ibfk_1")]);
     refused(db.rename_table("db/c", "db/d"), NameIsTaken, "d_ibfk_1");
     db.rename_table("db/c", "db/f").unwrap();
@@ -208,7 +208,7 @@ fn children_keep_their_parent_and_indexes_that_serve() {
         refused(db.truncate_table_unless("db/p", referenced), IsReferenced, by);
     }
     db.drop_table("other/c").unwrap();
-    // References from its own rows do not prevent emptying a table.
+    // A table can be emptied although its own rows refer to it.
     db.truncate_table_unless("db/s", Referenced::Refused).unwrap();
     let kept = |are_checked| Constraints { kept_count: 2, are_checked, ..with(&own) };
     let without = |no: usize, mut constraints: Constraints| {
@@ -242,7 +242,7 @@ fn children_keep_their_parent_and_indexes_that_serve() {
 const COPY: &str = "db/#sql-alter-1";
 const BACKUP: &str = "db/#sql-backup-1";
 
-/// Creates a copy of a table with these of its constraints.
+/// Creates a copy of a table. `list` has those of the table's constraints that the copy inherits.
 fn copy(db: &Db, original: &str, list: &[ForeignKeyDef]) -> Result<Arc<Table>> {
     let inherited = list.iter().map(|def| ForeignKeyDef { inherited: true, ..def.clone() });
     let foreign_keys = inherited.collect::<Vec<_>>();
@@ -250,7 +250,7 @@ fn copy(db: &Db, original: &str, list: &[ForeignKeyDef]) -> Result<Arc<Table>> {
     db.create_table_with(&spec(COPY), &Constraints { foreign_keys, kept_count, copy_of, ..with(&[]) })
 }
 
-/// The constraints as seen from the child and from the parent, without their columns.
+/// The constraints as the child and the parent see them, without their columns.
 fn seen(db: &Db, child: &str, parent: &str) -> (Vec<String>, Vec<String>) {
     let of_child = db.constraints_of_child(&db.table(child).unwrap());
     let of_parent = db.constraints_of_parent(&db.table(parent).unwrap());
@@ -494,7 +494,7 @@ fn a_statement_that_began_before_a_column_was_renamed_has_the_new_name() {
     assert!(db.constraints_to_add(&db.table("db/c").unwrap(), &old).unwrap().is_empty());
     alter(&db, "db/c", &[0, 1, 2], Some(old)).unwrap();
     are_called(&db, NAMES[1]).unwrap();
-    // A supporting index is found by the new name, too.
+    // The new name also finds the supporting index.
     let mut without = Constraints { kept_count: 1, ..named(NAMES[0]) };
     without.renamed = vec![("key".into(), "id".into())];
     without.description.keys.remove(2);
@@ -536,8 +536,8 @@ fn a_parent_serves_while_its_copy_takes_its_place() {
     }
 }
 
-/// Later renames of a former copy are not the end of an ALTER TABLE of its original: neither after
-/// a restart, nor after a load replaced the copy.
+/// A later rename of a former copy must not end an ALTER TABLE of its original. This is so after a
+/// restart, and also after a load replaced the copy.
 #[test]
 fn a_table_that_was_a_copy_once_leaves_the_children_of_its_original_alone() {
     let (disk, db) = family();
@@ -581,8 +581,9 @@ fn a_search_that_looks_at_the_snapshot_is_caught() {
     }
 }
 
-/// Deletes a parent. The search for its children waits for the row of a child, whose entry moves
-/// backward meanwhile. Returns the resulting orphans, and the number of times the bug was reached.
+/// Deletes a parent. The search for its children waits for the row of a child, while the child's
+/// entry moves backward. Returns the resulting orphans, and the number of times the bug was
+/// reached.
 fn move_a_child_that_is_waited_for(level: Isolation, bug: Option<&'static str>) -> (Vec<u64>, u64) {
     let (_disk, db) = family();
     let (kid, parent) = sides(&db);
@@ -644,7 +645,7 @@ fn a_table_that_was_emptied_is_told_and_one_that_was_loaded_is_found() {
     load(&db, &held);
     assert!(find(&empty).unwrap() && held.has_moved());
     drop(held);
-    assert!(matches!(find(&empty), Err(Error::NoSuchTable(_))), "a side keeps no table");
+    assert!(matches!(find(&empty), Err(Error::NoSuchTable(_))), "a side does not keep its old table");
     assert!(!sides(&db).0.table().unwrap().has_moved());
 }
 

@@ -1,4 +1,4 @@
-//! A disk that fills up, at every size around the limits: each way to free space works, at once or
+//! A disk that fills up, at every size around the limits. Each way to free space works, at once or
 //! after some background work. A power cut meanwhile loses no acknowledged change, and the database
 //! opens on the full disk.
 
@@ -26,7 +26,7 @@ const REFUSALS: u64 = 20;
 /// The number of background steps, of 20 ms each, within which space must be freed: ten seconds.
 const STEPS_MAX: u64 = 500;
 const STEP_NS: u64 = 20_000_000;
-/// At least this many transactions must fit; otherwise there is no space to free.
+/// At least this number of transactions must fit. Otherwise there is no space to free.
 const GROWTH_MIN: u64 = 5;
 
 /// A database on a full disk, and its expected contents.
@@ -69,7 +69,7 @@ impl<'d> World<'d> {
         work(self).map_err(|error| format!("{what}: {error}; {:?}", self.db.background_errors()))
     }
 
-    /// Records the contents as the newest version. Call this before the commit, which may be
+    /// Records the contents as the newest version. Call this before the commit: the commit may be
     /// durable before it returns.
     fn note_version(&self, contents: Contents) {
         self.versions.borrow_mut().push(Version::of(contents));
@@ -136,7 +136,7 @@ impl<'d> World<'d> {
         Ok(())
     }
 
-    /// Inserts until transactions are refused repeatedly; returns the number of committed
+    /// Inserts until transactions are refused repeatedly. Returns the number of committed
     /// transactions.
     fn fill(&mut self, name: &str) -> Tried<u64> {
         let (mut refused, mut count) = (0, 0);
@@ -225,7 +225,7 @@ fn start() -> (SimDisk, Contents) {
     (disk, contents)
 }
 
-/// Fills a disk with `free_bytes` of space and frees space in each way; returns whether rows were
+/// Fills a disk with `free_bytes` of space and frees space in each way. Returns whether rows were
 /// inserted.
 fn leave(free_bytes: u64) -> Tried<bool> {
     let (disk, contents) = start();

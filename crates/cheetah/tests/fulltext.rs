@@ -1,4 +1,4 @@
-//! Full-text indexes: words are found exactly when their rows are visible, whatever happens to
+//! Full-text indexes. A search finds words exactly when their rows are visible, whatever happens to
 //! transactions, definitions and power (docs/developers/decisions/0047-full-text.md).
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
@@ -298,9 +298,9 @@ fn a_snapshot_finds_the_words_of_its_rows() {
     assert_eq!(found(&mut db.begin(), &table, 0, "ant cat").unwrap(), [1, 2]);
 }
 
-/// After a snapshot was taken, another transaction changes the words of a row and inserts a row;
-/// then the snapshot's transaction changes both rows, but not their words. It sees the rows'
-/// current content, so its searches must match that content.
+/// After a snapshot was taken, another transaction changes the words of a row and inserts a row.
+/// Then the snapshot's transaction changes both rows, but not their words. This transaction sees
+/// the current content of both rows, so its searches must match that content.
 #[test]
 fn a_snapshot_finds_rows_that_it_has_changed_as_they_are_now() {
     let (db, table) = some_rows();
@@ -368,12 +368,13 @@ fn a_row_that_has_changed_since_the_search_is_looked_at_again() {
     }
     assert!(rank(&mut first, &mut before, 2).is_some());
     assert_eq!(rank(&mut first, &mut before, 1), None);
-    // The result of the second search applies, even to the transaction's own later changes.
+    // The result of the second search remains valid after the transaction's own changes.
     change(&db, &mut first, &table, 2, ("ant", "cat"));
     assert!(rank(&mut first, &mut before, 2).is_some());
 }
 
-/// Reads the rows that a search found, while another transaction changes row 1 and deletes row 2.
+/// Reads the rows that a search found. Meanwhile another transaction changes row 1 and deletes row
+/// 2.
 #[test]
 fn rows_that_match_no_more_are_passed_over() {
     let (db, table) = some_rows();

@@ -1,6 +1,6 @@
 //! Errors of the device, once or for a while, in a rollback, a commit or a statement: the engine
-//! continues. No transaction ever sees a partial rollback, every table is usable once the device
-//! works again, and the next startup finds all acknowledged changes.
+//! continues. No transaction ever sees a partial rollback. Every table is usable once the device
+//! works again. The next startup finds all acknowledged changes.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
@@ -13,9 +13,9 @@ use cheetah_io::sim::{Fault, Op, SimClock, SimDisk};
 use std::sync::Arc;
 use support::*;
 
-/// Rows of the table: more than the pool holds, so that a rollback reads pages.
+/// The number of rows in the table. The pool holds fewer rows, so a rollback reads pages.
 const ROWS: u64 = 900;
-/// Longer than the engine waits before it retries.
+/// A time longer than the engine's wait before a retry.
 const A_WHILE_NS: u64 = 2_000_000_000;
 
 struct World {
@@ -27,7 +27,7 @@ struct World {
 }
 
 impl World {
-    /// A table with rows; every sixtieth row has a large value.
+    /// A table with rows. Every sixtieth row has a large value.
     fn new() -> Self {
         Self::with(&Config::tiny())
     }
@@ -46,7 +46,7 @@ impl World {
         Self { disk, clock, db, table, rows }
     }
 
-    /// Changes numbers, texts or keys of rows, or deletes rows; returns the resulting rows of the
+    /// Changes numbers, texts or keys of rows, or deletes rows. Returns the resulting rows of the
     /// table.
     fn change(&self, txn: &mut Transaction, keys: impl Iterator<Item = u64>) -> Rows {
         let mut rows = self.rows.clone();
@@ -81,8 +81,8 @@ impl World {
         self.db.status().into_iter().find(|(other, _)| *other == name).unwrap().1
     }
 
-    /// Checks that the table has these rows and can be changed by other transactions, before and
-    /// after the database is closed and reopened.
+    /// Checks that the table has these rows and that other transactions can change it. Checks this
+    /// before and after the database is closed and reopened.
     fn expect(self, rows: &Rows, what: &str) {
         assert_eq!(self.db.stopped(), None, "{what}");
         let mut txn =
@@ -237,7 +237,7 @@ fn a_commit_whose_statement_cannot_be_rolled_back_is_a_rollback() {
     assert!(world.locks_at_once(LockMode::Shared).is_err());
     world.recover();
     let rows = world.rows.clone();
-    world.expect(&rows, "nothing of it");
+    world.expect(&rows, "nothing of the transaction");
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn a_commit_that_meets_an_error_while_tidying_up_is_a_commit() {
         let _ = world.db.run_background();
     }
     assert_eq!(world.status("transactions_to_purge"), 1, "large values still have to be freed");
-    assert_eq!(world.status("dropped_trees"), 0, "other space is freed all the same");
+    assert_eq!(world.status("dropped_trees"), 0, "other space is freed nevertheless");
     world.recover();
     assert_eq!(world.status("transactions_to_purge"), 0);
     world.expect(&rows, "committed");
@@ -371,7 +371,7 @@ fn a_row_operation_that_fails_at_any_moment_has_changed_nothing() {
         }
         txn.commit().unwrap();
         world.disk.clear_faults();
-        // Redo of the log gives the same rows.
+        // Redo of the log must give the same rows.
         let left = world.disk.crash(cheetah_io::sim::CrashPolicy::SyncedOnly, at);
         reopened(&left, &rows, &what);
         world.expect(&rows, &what);

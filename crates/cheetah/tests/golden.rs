@@ -1,11 +1,11 @@
-//! The formats on disk do not change: every later version reads the bytes of this version, which
-//! are in `tests/golden/v4`, and writes the same bytes until a version number is raised. The files
-//! of earlier versions are in `tests/golden/v1` to `v3`. Each folder has a database that was not
-//! closed and the bytes of every format; `v1` also has a closed database.
+//! The formats on disk do not change. `tests/golden/v4` has the bytes of this version. Every later
+//! version reads these bytes, and writes the same bytes until a version number is raised. The files
+//! of earlier versions are in `tests/golden/v1` to `v3`. Each folder has the bytes of every format
+//! and a database that was not closed. `v1` also has a closed database.
 //!
 //! `CHEETAH_BLESS=1 cargo test -p cheetah --test golden -- --test-threads=1` rewrites the files of
-//! this version. Do this only when a format gets a new version (in a new folder; keep the old one),
-//! never to make a test pass.
+//! this version. Do this only when a format receives a new version, never to make a test pass. The
+//! new version needs a new folder; keep the old folder.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
@@ -56,7 +56,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// Every format with the bytes that are written for its samples. The output of compression
-/// libraries is left out, because another version of a library may compress differently.
+/// libraries is omitted: another version of a library may compress differently.
 fn written() -> Vec<(&'static str, Vec<Vec<u8>>)> {
     let pages = samples::pages().iter().map(|page| page.to_vec()).collect();
     vec![
@@ -111,8 +111,8 @@ fn every_format_is_written_as_by_the_version_that_introduced_it() {
     );
 }
 
-/// Image format 2 and state format 3, which are written if the database has dictionaries. For data
-/// compressed with a dictionary, only decoding is fixed.
+/// Image format 2 and state format 3, which a database with dictionaries uses. For data compressed
+/// with a dictionary, only decoding is fixed.
 #[test]
 fn images_and_states_with_dictionaries_are_read_and_written_as_when_they_came() {
     let path = folder(NOW).with_file_name("dictionaries.txt");
@@ -154,11 +154,11 @@ fn images_and_states_with_dictionaries_are_read_and_written_as_when_they_came() 
     assert_eq!(state, samples::state_with_dictionaries());
 }
 
-/// The formats that version 2 changed: the epoch state; undo records, which are reached only
-/// through a state; and formats that version 1 did not write.
+/// The formats that version 2 changed: the epoch state, the undo records (which only a state refers
+/// to), and formats that version 1 did not write.
 const CHANGED_IN_2: [&str; 3] = ["epoch state", "undo record", "prepare record"];
-/// The formats that version 3 changed: catalog rows, and a log record of changed definitions, which
-/// also changed the headers of log files.
+/// The formats that version 3 changed: catalog rows, and a log record of changed definitions. The
+/// log record also changed the headers of log files.
 const CHANGED_IN_3: [&str; 4] = ["catalog row", "log record", "log frame", "file header"];
 /// The formats that version 4 changed: catalog rows of tables whose rows may have several
 /// row-format versions.
@@ -193,7 +193,8 @@ fn catalog_rows_of_version_3_are_read_and_written() {
     assert!(TableDef::decode(&row).unwrap().older_formats.is_empty());
 }
 
-/// The log record of a rename that changes constraints, which only catalog rows of version 4 have.
+/// The log record of a rename that changes constraints. Only catalog rows of version 4 have
+/// constraints.
 #[test]
 fn a_rename_with_constraints_is_logged_as_when_it_came() {
     let path = folder(NOW).with_file_name("renames.txt");
@@ -207,7 +208,7 @@ fn a_rename_with_constraints_is_logged_as_when_it_came() {
 }
 
 /// State format 4 and change files, which are written if changes are pending at a checkpoint. The
-/// parity is represented by its offset, its length and its first bytes.
+/// golden file has the offset, the length and the first bytes of the parity.
 #[test]
 fn change_files_and_the_states_that_list_them_are_written_as_when_they_came() {
     let path = folder(NOW).with_file_name("change_files.txt");
@@ -226,8 +227,8 @@ fn change_files_and_the_states_that_list_them_are_written_as_when_they_came() {
     assert_eq!(State::decode(&written[0]).unwrap(), samples::state_with_change_files());
 }
 
-/// Image format 3, log format 3, change file format 2, catalog row format 6, and CONTROL with names
-/// of keys: the formats that are written when something is encrypted.
+/// The formats that are written when data is encrypted: image format 3, log format 3, change file
+/// format 2, catalog row format 6, and CONTROL with names of keys.
 #[test]
 fn what_is_closed_is_written_as_when_it_came_and_opened() {
     let path = folder(NOW).with_file_name("encryption.txt");
@@ -255,7 +256,7 @@ fn what_is_closed_is_written_as_when_it_came_and_opened() {
     let control = &written[written.len() - 2];
     let block = control::ControlBlock::decode(control[..].try_into().unwrap(), 1).unwrap();
     assert_eq!(block.keys, [key.name()]);
-    assert_eq!(control[32], 1, "older versions need to know it to read the database");
+    assert_eq!(control[32], 1, "older versions must refuse the database");
     let row = TableDef::decode(written.last().unwrap()).unwrap();
     assert_eq!(row.encryption.key_id, 5);
 }
@@ -272,7 +273,7 @@ fn removed_words_are_written_as_when_they_came() {
         fs::write(&path, &text).unwrap();
     }
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
-    assert_eq!(written[0][0], 7, "older versions need to know it to find the right words");
+    assert_eq!(written[0][0], 7, "older versions must refuse the definition");
     assert_eq!(TableDef::decode(&written[0]).unwrap().name, removed_words::REMOVED_WORDS);
     let mut words = Vec::new();
     let read = removed_words::each_word(&samples::removed_words(), |word| {
@@ -337,7 +338,7 @@ fn contents() -> Contents {
     TABLES.iter().zip([0, 1000, 2000]).map(|((name, _), first)| ((*name).to_owned(), rows(first))).collect()
 }
 
-/// Changes the definition of a table: renames its indexes, and renames them back.
+/// Changes the definition of a table twice: renames its indexes, and renames them back.
 fn rename_indexes(db: &Db, name: &str) {
     for end in ["2", ""] {
         let table = db.table(name).unwrap();
@@ -356,7 +357,7 @@ fn rename_indexes(db: &Db, name: &str) {
     }
 }
 
-/// Changes the columns of a table: adds a first column, and drops it again.
+/// Changes the columns of a table twice: adds a first column, and drops it again.
 fn change_columns(db: &Db, name: &str) {
     let now = db.table(name).unwrap().row_format().clone();
     let wider = RowFormatVersion { fixed: vec![4, 8], ..now.clone() };
@@ -383,8 +384,9 @@ fn change_columns(db: &Db, name: &str) {
     }
 }
 
-/// A database with pages of all kinds, images of all codecs, a log to be replayed with every kind
-/// of record, a transaction to be rolled back, and a dropped table whose pages are not freed yet.
+/// A database with pages of all kinds, images of all codecs, and a log to be redone with every kind
+/// of record. It also has a transaction to be rolled back, and a dropped table whose pages are not
+/// freed yet.
 fn create() -> SimDisk {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
@@ -422,7 +424,7 @@ fn create() -> SimDisk {
     db.table("lz4").unwrap().advance_auto_increment(77);
     insert(&mut txn, &db.table("lz4").unwrap(), 6000, &Row::new(6000, 5)).unwrap();
     delete(&mut txn, &db.table("lz4").unwrap(), 6000, &Row::new(6000, 5)).unwrap();
-    // Makes the entire log durable, including that of the loser.
+    // The commit makes the entire log durable, including the records of the loser.
     txn.commit().unwrap();
     std::mem::forget(loser);
     disk.crash(CrashPolicy::Everything, 1)
@@ -495,8 +497,7 @@ fn databases_of_all_versions_open_with_exactly_their_contents() {
     assert!(bytes < 900 << 10, "{bytes}");
 }
 
-/// A database that was not closed, with a table whose changes waited for their leaves, and the
-/// table's rows.
+/// A database that was not closed, with a table that has pending changes, and the table's rows.
 fn create_with_waiting_changes() -> (SimDisk, Rows) {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();

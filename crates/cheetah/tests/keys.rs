@@ -1,4 +1,4 @@
-//! Disabled indexes and power cuts: at any moment the table has all its rows, each index is
+//! Disabled indexes and power cuts. At any moment, the table has all its rows, each index is
 //! disabled or matches the rows, and disabled indexes can be enabled.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
@@ -67,7 +67,7 @@ fn rows(steps: u64) -> Rows {
     rows
 }
 
-/// Loads rows like a dump, in the middle of other work; the old rows of a step are not yet purged
+/// Loads rows like a dump, in the middle of other work. The old rows of a step are not purged yet
 /// when the next step begins.
 fn workload(disk: &SimDisk) {
     let db = open(disk).unwrap();
@@ -257,7 +257,7 @@ fn indexes_are_disabled_and_enabled_by_who_has_the_table_alone() {
     assert_eq!(contents(&db).unwrap().len() as u64, ROWS + 1);
 }
 
-/// Checks that the indexes of the table are left unchanged, without a wait; the error names the
+/// Checks that the indexes of the table are left unchanged, without a wait. The error names the
 /// rows that were overlooked.
 fn left_alone(db: &Db, rows: &'static str) -> std::result::Result<(), &'static str> {
     let (table, mut txn) = (db.table("t").unwrap(), db.begin());

@@ -1,5 +1,5 @@
-//! Tables larger than memory: the guarantees and the costs of a statement whose leaves are not in
-//! memory, with planted bugs that break them.
+//! Tables larger than memory. Tests the guarantees and the costs of a statement whose leaves are
+//! not in memory, with planted bugs that break them.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
@@ -16,13 +16,13 @@ use support::*;
 
 const ROWS: u64 = 3000;
 const POOL_BYTES: u64 = 192 << 10;
-/// The number of rows in tests whose writers keep free only a small part of all frames.
+/// The number of rows in tests where writers keep only a small part of all frames free.
 const MANY_ROWS: u64 = 10_000;
 /// The memory in these tests.
 const LARGE_POOL_BYTES: u64 = 512 << 10;
 const BATCH: u64 = 200;
 
-/// The row of a key, with a unique name, whose last letter changes.
+/// The row of a key. Its name is unique, and ends with `letter`.
 fn row_of(key: u64, letter: u8) -> Row {
     let mut name = format!("{:08x}", (key as u32).wrapping_mul(2_654_435_761)).into_bytes();
     name.push(letter);
@@ -53,7 +53,7 @@ fn filled_on(disk: &SimDisk, rows: u64, buffer_pool_bytes: u64) -> (Db, Arc<Tabl
     (db, table)
 }
 
-/// Runs the background until it has nothing to do.
+/// Runs background work until none is left.
 fn rest(db: &Db) {
     while db.run_background().unwrap() {}
 }
@@ -62,7 +62,7 @@ fn status(db: &Db, name: &str) -> u64 {
     db.status().into_iter().find(|entry| entry.0 == name).unwrap().1
 }
 
-/// Keys all over the table, with few keys in each leaf.
+/// Keys all over the table, a few in each leaf.
 fn keys(count: u64, rows: u64) -> impl Iterator<Item = u64> {
     (0..count).map(move |number| number * 1009 % rows)
 }
@@ -97,8 +97,8 @@ fn b8_an_entry_that_is_missing_is_told_of_when_its_mark_meets_the_leaf() {
     assert!(bug.reached_count() > 0);
 }
 
-/// The number of image lookups per update of a name, while a transaction stays open that is older
-/// than all other transactions.
+/// The number of image lookups per update of a name, while an idle transaction is older than all
+/// other transactions.
 fn looks_beside_an_idle_writer() -> f64 {
     const UPDATES: u64 = 300;
     let (db, table) = filled(MANY_ROWS, LARGE_POOL_BYTES);
@@ -155,14 +155,14 @@ fn b18_a_row_that_is_locked_by_its_key_is_judged_without_its_leaf() {
     let decoded = pages_decoded_for_locked_rows();
     let bug = plant("scan: read the leaf of a row that is sought by its key");
     let more = pages_decoded_for_locked_rows();
-    // With little memory, many leaves are soon requested again, and then get a frame.
+    // With little memory, many leaves are soon requested again, and then receive a frame.
     let is_read_for_each = more > 0.9 && more > decoded + 0.2;
     assert!(bug.reached_count() > 0 && is_read_for_each, "{decoded}, {more} pages per row");
 }
 
 /// Gives rows longer names while reads of the device fail. If a leaf of the index has both the old
-/// and the new name, two changes must become pending for it at once. Returns whether this stops the
-/// engine.
+/// and the new name, two changes for this leaf must become pending at once. Returns whether the
+/// engine stops.
 fn is_stopped_by_the_device() -> bool {
     let disk = SimDisk::new();
     let (db, table) = filled_on(&disk, MANY_ROWS, 2 * LARGE_POOL_BYTES);
@@ -212,8 +212,8 @@ fn b19_what_is_reserved_when_another_place_is_refused_is_given_back() {
     assert!(found && bug.reached_count() > 0);
 }
 
-/// Runs CHECK on a table with mostly deleted rows, and purges in the middle. Returns the number of
-/// findings.
+/// Runs CHECK on a table with mostly deleted rows. Purge runs in the middle of CHECK. Returns the
+/// number of findings.
 fn findings_beside_purge() -> usize {
     const KEPT: u64 = 40;
     let (db, table) = filled(ROWS, POOL_BYTES);

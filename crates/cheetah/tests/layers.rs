@@ -1,12 +1,12 @@
-//! The layers of the engine, as ARCHITECTURE.md draws them: a module imports only from lower ones.
+//! The layers of the engine, as ARCHITECTURE.md draws them: a module imports only from lower
+//! layers.
 //!
-//! The test reads the source text, so a new dependency fails a test and need not be found in a
-//! review.
+//! The test reads the source text, so a wrong dependency fails a test, without a review.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Lowest layer first; modules of one layer do not import each other.
+/// The lowest layer is first. Modules of one layer do not import each other.
 const LAYERS: &[&[&str]] = &[
     &["base"],
     &["memory", "format", "durable"],
@@ -40,7 +40,7 @@ fn rust_files(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The names that directly follow `crate::` in code without line breaks; `crate::{a, b::{c, d}}`
+/// The names that directly follow `crate::` in code without line breaks. `crate::{a, b::{c, d}}`
 /// gives `a` and `b`.
 fn imported_modules(code: &str) -> Vec<String> {
     let mut names = Vec::new();
@@ -112,7 +112,7 @@ fn a_module_imports_only_from_lower_layers() {
 }
 
 /// The words that must not occur in the code of a layer, as ARCHITECTURE.md says. The pool does not
-/// know keys, the tree does not know transactions.
+/// know keys, and the tree does not know transactions.
 const UNKNOWN: &[(&str, &[&str])] = &[
     (
         "pool",
@@ -153,8 +153,8 @@ fn a_layer_does_not_know_what_belongs_to_others() {
     }
 }
 
-/// The modules of the pool, lowest first. A file imports from its own module and from lower ones;
-/// from higher ones it imports only types that the pool exports.
+/// The modules of the pool, the lowest first. A file imports from its own module and from lower
+/// modules. From higher modules, it imports only types that the pool exports.
 const POOL_ROOMS: &[&str] = &[
     "counters",
     "shards",
@@ -203,7 +203,7 @@ fn no_import_inside_the_pool_runs_upward() {
     assert!(wrong.is_empty(), "imports that run upward:\n{}", wrong.join("\n"));
 }
 
-/// Limits the size of the pool's interface, so that it stays readable.
+/// Limits the size of the pool's interface, so that the interface remains readable.
 const POOL_METHODS_MAX: usize = 150;
 
 #[test]
@@ -285,7 +285,8 @@ fn only_durable_calls_sync() {
     }
 }
 
-/// The maximum number of files in an import cycle, none of which can be read alone.
+/// The maximum number of files in an import cycle. A reader has to read all files of a cycle
+/// together.
 const CYCLE_FILES_MAX: usize = 3;
 
 /// The paths in a `use`: `a::{b, c::{d, e}}` gives `a::b`, `a::c::d` and `a::c::e`.
@@ -309,7 +310,7 @@ fn expanded(path: &str) -> Vec<String> {
     items.flat_map(expanded).map(|item| format!("{head}{item}")).collect()
 }
 
-/// The source of a file without comments and without its tests.
+/// The source of a file without its comments and tests.
 fn code_of(file: &Path) -> String {
     let text = fs::read_to_string(file).expect("source is readable");
     let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
@@ -345,7 +346,7 @@ fn named_paths(code: &str, module: &[String]) -> Vec<Vec<String>> {
     paths
 }
 
-/// The imports of each file; a name that a `mod.rs` re-exports counts for the file that defines it.
+/// The imports of each file. A name that a `mod.rs` re-exports counts for the file that defines it.
 fn imports() -> std::collections::BTreeMap<String, Vec<String>> {
     use std::collections::BTreeMap;
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");

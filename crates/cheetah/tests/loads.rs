@@ -1,5 +1,5 @@
-//! Loads and power cuts: after a crash a load is complete or absent, and complete if it was
-//! acknowledged. The remains of a crashed load are removed like other dropped trees.
+//! Loads and power cuts. After a crash, a load is complete or absent, and an acknowledged load is
+//! complete. The remains of a crashed load are removed like other dropped trees.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
@@ -53,7 +53,7 @@ fn load(db: &Db, txn: &mut Transaction, name: &str) -> Result<Arc<Table>> {
     txn.finish_load(&mut to)
 }
 
-/// Like `load`, for a table that other sessions see: the commit makes the rows visible.
+/// Like `load`, for a table that other sessions see. The commit makes the rows visible.
 fn load_to_commit(db: &Db, txn: &mut Transaction, name: &str) -> Result<()> {
     let mut to = txn.begin_load_to_commit(&db.table(name)?)?.unwrap();
     for no in 0..LOADED {
@@ -160,7 +160,7 @@ fn owned_pages(db: &Db) -> std::result::Result<(), String> {
     }
 }
 
-/// Runs the workload and cuts power at all moments, and in some recoveries.
+/// Runs the workload and cuts power at all moments. Also cuts power in some recoveries.
 fn explore_loads() -> std::result::Result<(), String> {
     let mut deeper_count = 0;
     let report = explore(&Plan::quick(1, 160), &start(), workload, |image: &Image| {
@@ -225,7 +225,7 @@ fn a_load_whose_checkpoint_fails_leaves_a_table_to_drop() {
     disk.clear_faults();
     assert!(db.stopped().is_none());
     let table = db.table("t").unwrap();
-    assert!(insert(&mut txn, &table, 1, &row(1)).is_err(), "no record may be logged for it");
+    assert!(insert(&mut txn, &table, 1, &row(1)).is_err(), "no record may be logged for the table");
     txn.rollback().unwrap();
     db.drop_table("t").unwrap();
     drop((table, to));
@@ -264,7 +264,7 @@ fn workload_to_commit(disk: &SimDisk) {
     std::mem::forget(txn);
 }
 
-/// Checks an image: the table must be empty, or as loaded, or as changed afterwards. If the load is
+/// Checks an image. The table must be empty, or as loaded, or as changed afterwards. If the load is
 /// prepared, the table cannot be written, and the load ends as `commits` says.
 fn judge_to_commit(image: &SimDisk, acknowledged: u64, commits: bool) -> std::result::Result<(), String> {
     let text = |error: Error| error.to_string();

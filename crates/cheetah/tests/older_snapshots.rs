@@ -14,7 +14,7 @@ use std::sync::Arc;
 use support::*;
 
 /// The number of rows that every kind of consistent read finds, or `None` if the table is refused.
-/// All kinds must agree.
+/// All kinds of reads must agree.
 fn rows_of(old: &mut Transaction, db: &Db, name: &str) -> Option<u64> {
     let table = db.table(name).unwrap();
     let rows = unless_refused(all_rows(old, &table)).map(|rows| rows.len() as u64);
@@ -84,7 +84,7 @@ fn m2_a_table_that_has_got_its_name_later_is_refused_under_it() {
     let db = open(&SimDisk::new()).unwrap();
     create(&db, "t", 1..10);
     let copy = create(&db, "copy", 0..0);
-    // The snapshot is newer than the copy, but older than its rows.
+    // The snapshot is newer than the copy, but older than the copy's rows.
     let mut old = snapshot(&db);
     put_rows(&db, &copy, 1..10);
     let swap = || {
@@ -100,7 +100,7 @@ fn m2_a_table_that_has_got_its_name_later_is_refused_under_it() {
     assert_eq!(
         [rows_of(&mut old, &db, "t"), rows_of(&mut old, &db, "copy")],
         [Some(9), Some(0)],
-        "as it was"
+        "the old names are valid again"
     );
     assert_eq!([rows_of(&mut between, &db, "t"), rows_of(&mut between, &db, "copy")], [None, None]);
     let bug = plant("rename: show the table to older snapshots");
@@ -135,8 +135,8 @@ fn m2_what_is_left_of_a_table_is_refused_to_those_who_have_all_of_it() {
     assert_eq!(rows_of(&mut snapshot(&db), &db, "t#P#p0"), Some(3));
 }
 
-/// The number of rows that a snapshot sees if it was taken while a statement filled the table that
-/// it had created; `None` if the snapshot is refused the table.
+/// The number of rows that a snapshot sees if it was taken while the statement that created the
+/// table filled it. `None` if the table is refused.
 fn read_while_filled(rows: u64) -> Option<u64> {
     let db = open(&SimDisk::new()).unwrap();
     let table = db.create_table(&spec("t")).unwrap();

@@ -1,5 +1,5 @@
-//! Locking scans that skip deleted records: no transaction can reinsert a row there, and no wait
-//! for a skipped record is overlooked by deadlock detection.
+//! Locking scans that skip deleted records. No transaction can reinsert a row there, and deadlock
+//! detection overlooks no wait for a skipped record.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
@@ -17,8 +17,8 @@ fn row(number: u64) -> Row {
     Row { number, name: b"name".to_vec(), text: Vec::new() }
 }
 
-/// A table with rows; those in `gone` are marked as deleted by the returned transaction, which is
-/// still open.
+/// A table with rows. The rows in `gone` are deleted, but the snapshot of the returned transaction
+/// keeps their delete-marked records from purge.
 fn with_deleted(rows: &[u64], gone: &[u64]) -> (Db, Arc<Table>, Transaction) {
     let db = open(&SimDisk::new()).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
@@ -32,9 +32,9 @@ fn with_deleted(rows: &[u64], gone: &[u64]) -> (Db, Arc<Table>, Transaction) {
     (db, table, old)
 }
 
-/// Most rows of a table are deleted while an old snapshot is open, and a scan from either end of an
+/// Most rows of a table are deleted while an old snapshot is open. A scan from either end of an
 /// index skips them. Returns whether other transactions can reinsert some of these rows while the
-/// scan's transaction is open: for each index, forward and backward.
+/// scan's transaction is open, for each index, forward and backward.
 fn inserts_into_what_is_passed(isolation: Isolation) -> Vec<bool> {
     const ROWS: u64 = 300;
     let mut done = Vec::new();
@@ -86,7 +86,7 @@ fn waits_count(db: &Db) -> u64 {
 /// An insert waits for a gap, and its transaction holds a row lock. A scan skips deleted records
 /// around the insert position and waits for that row. Then the gap is released, and the insert
 /// finds the scan's queued request for the skipped records: a deadlock. Returns the results of the
-/// insert and of the scan. With a `bug` of the scan they wait for only half a second.
+/// insert and of the scan. With a `bug` of the scan, both wait for only half a second.
 fn insert_among_what_a_waiting_scan_passes(bug: Option<&'static str>) -> (Result<()>, Result<bool>) {
     let (db, table, _old) = with_deleted(&[10, 20, 30, 40, 50], &[20, 30, 40]);
     let [mut keeper, mut writer, mut scanner] = [db.begin(), db.begin(), db.begin()];
@@ -154,8 +154,11 @@ fn the_place_of_a_deleted_record_stays_with_whoever_has_locked_it_before_the_sca
     assert!(cursor.seek(SeekMode::AtLeast, &15u64.to_be_bytes()).unwrap());
     assert_eq!(cursor.clustered_key(), 50u64.to_be_bytes());
     drop(cursor);
-    assert!(waits(insert(&mut other, &table, 30, &row(30))), "the range is the scan's");
-    assert!(waits(insert(&mut scanner, &table, 30, &row(30))), "the place is the other's");
+    assert!(waits(insert(&mut other, &table, 30, &row(30))), "the scan has locked the range");
+    assert!(
+        waits(insert(&mut scanner, &table, 30, &row(30))),
+        "the other transaction has locked the position"
+    );
     other.commit().unwrap();
     insert(&mut scanner, &table, 30, &row(30)).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Planted bugs of the transactional part: the exploration of power cuts, or a full disk, must
+//! Planted bugs of the transactional part. The exploration of power cuts, or a full disk, must
 //! catch each of them.
 
 mod support;

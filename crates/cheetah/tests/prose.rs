@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const COLUMNS_MAX: usize = 100;
 /// The maximum number of source files in a folder without a reason.
 const FILES_MAX: usize = 15;
-/// The files and folders that are not checked for long lines here: `tests/tools/test_docs.py`
+/// The files and folders whose long lines this test does not check. `tests/tools/test_docs.py`
 /// checks the documents, including tables.
 const LONG_LINES_EXEMPT: &[&str] = &["README.md", "docs", "lab", "tests"];
 /// The words that begin a reason.
@@ -76,7 +76,7 @@ fn long_lines_of_code(text: &str) -> Vec<(usize, usize)> {
     long.map(|(number, line)| (number + 1, line.chars().count())).collect()
 }
 
-/// Returns whether a line has too many characters and can be broken: an address cannot.
+/// Returns whether a line has too many characters and can be broken. (An address cannot be broken.)
 fn is_long(line: &str) -> bool {
     let without_address = line.split_whitespace().filter(|word| !word.contains("://"));
     line.chars().count() > COLUMNS_MAX

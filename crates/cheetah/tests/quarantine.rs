@@ -1,5 +1,5 @@
-//! Damage found by redo or by the rollback of losers at a startup: the table is quarantined, now
-//! and after every later startup, all other tables work, and dropping the table ends the quarantine
+//! Damage that a startup finds in redo or in the rollback of losers. The table is quarantined, now
+//! and after every later startup, and all other tables work. Dropping the table ends the quarantine
 //! (N3).
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
@@ -19,14 +19,14 @@ use support::*;
 const STEPS: usize = 50;
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
-/// A database with three tables whose pages are in segments. Only the log has changes of every row
-/// of every table, a large value that replaces another, and the changes of a transaction that never
-/// ended.
+/// A database with three tables whose pages are in segments. Only the log has the last changes: of
+/// every row of every table, of a large value that replaces another, and of a transaction that
+/// never ended.
 fn written() -> (SimDisk, Contents) {
     written_with(|_| ())
 }
 
-/// Like [`written`]; `last` runs before the power cut.
+/// Like [`written`]. `last` runs before the power cut.
 fn written_with(last: impl FnOnce(&Db)) -> (SimDisk, Contents) {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
@@ -96,7 +96,7 @@ fn assert_refused<T: std::fmt::Debug>(result: Result<T>, name: &str) {
     assert!(text.contains("drop or truncate it"), "{text}");
 }
 
-/// Tables that are not quarantined must have the expected rows and be writable; quarantined ones
+/// Tables that are not quarantined must have the expected rows and be writable. Quarantined tables
 /// must be refused.
 fn check_all(db: &Db, contents: &Contents) -> std::result::Result<Vec<String>, String> {
     let quarantined: Vec<String> = db.quarantined_tables().into_iter().map(|(name, _)| name).collect();
@@ -127,7 +127,7 @@ fn check_all(db: &Db, contents: &Contents) -> std::result::Result<Vec<String>, S
     Ok(quarantined)
 }
 
-/// When the open transactions are rolled back.
+/// The time at which the open transactions are rolled back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Losers {
     AtOnce,
@@ -139,7 +139,7 @@ fn opened(disk: &SimDisk, losers: Losers) -> Result<Db> {
         return open(disk);
     }
     let db = Db::open_early(env(disk), Config::tiny())?;
-    // The steps that free space also run into the damage, repeatedly.
+    // The steps that free space also meet the damage, repeatedly.
     for _ in 0..STEPS {
         let _ = db.run_background();
     }
@@ -152,14 +152,14 @@ fn opened(disk: &SimDisk, losers: Losers) -> Result<Db> {
 /// Opens a damaged database three times, with a power cut after the first time, and drops the
 /// quarantined tables.
 fn survive(disk: &SimDisk, contents: &Contents, losers: Losers) -> std::result::Result<Vec<String>, String> {
-    let db = opened(disk, losers).map_err(|error| format!("it does not open: {error}"))?;
+    let db = opened(disk, losers).map_err(|error| format!("the database does not open: {error}"))?;
     let quarantined = check_all(&db, contents)?;
     if losers == Losers::InTheBackground {
-        db.checkpoint().map_err(|error| format!("it makes no checkpoint: {error}"))?;
+        db.checkpoint().map_err(|error| format!("the database makes no checkpoint: {error}"))?;
     }
     drop(db);
     let disk = disk.crash(CrashPolicy::SyncedOnly, 1);
-    let db = opened(&disk, losers).map_err(|error| format!("it does not open again: {error}"))?;
+    let db = opened(&disk, losers).map_err(|error| format!("the database does not open again: {error}"))?;
     if check_all(&db, contents)? != quarantined {
         return Err("the second startup quarantines other tables".into());
     }
@@ -174,9 +174,9 @@ fn survive(disk: &SimDisk, contents: &Contents, losers: Losers) -> std::result::
             _ => drop(db.truncate_table(name).unwrap()),
         }
     }
-    db.close().map_err(|error| format!("it does not close: {error}"))?;
+    db.close().map_err(|error| format!("the database does not close: {error}"))?;
     drop(db);
-    let db = open(&disk).map_err(|error| format!("it does not open a third time: {error}"))?;
+    let db = open(&disk).map_err(|error| format!("the database does not open a third time: {error}"))?;
     match check_all(&db, &contents)?.as_slice() {
         [] => Ok(quarantined),
         still => Err(format!("{still:?} are still quarantined")),
@@ -194,7 +194,7 @@ fn a_table_whose_page_recovery_needs_is_quarantined_and_the_rest_works() {
         let losers = if number % 2 == 0 { Losers::AtOnce } else { Losers::InTheBackground };
         let quarantined = survive(&damaged, &contents, losers)
             .unwrap_or_else(|what| panic!("image {number} at {offset} of {path}: {what}"));
-        assert!(quarantined.len() <= 1, "one page damaged, {quarantined:?} quarantined");
+        assert!(quarantined.len() <= 1, "one page is damaged, but {quarantined:?} are quarantined");
         quarantined_count += quarantined.len();
     }
     assert!(
@@ -268,7 +268,7 @@ fn a_table_whose_page_only_a_rollback_in_the_background_needs_is_quarantined() {
         damaged.flip(&path, offset + length / 2, 1).unwrap();
         let quarantined = survive(&damaged, &contents, Losers::InTheBackground)
             .unwrap_or_else(|what| panic!("image {number} at {offset} of {path}: {what}"));
-        assert!(quarantined.len() <= 1, "one page damaged, {quarantined:?} quarantined");
+        assert!(quarantined.len() <= 1, "one page is damaged, but {quarantined:?} are quarantined");
         quarantined_count += quarantined.len();
     }
     assert!(quarantined_count > 3, "{quarantined_count} flipped bits quarantine a table");

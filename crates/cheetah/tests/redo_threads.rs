@@ -1,5 +1,5 @@
-//! Redo on several threads gives the same result as redo on one: random transactions on few keys,
-//! written by several threads, with rollbacks, large values, changes of the catalog, and
+//! Redo on several threads gives the same result as redo on one thread. Several threads write
+//! random transactions on few keys, with rollbacks, large values, changes of the catalog, and
 //! transactions that are open or prepared at the power cut.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
@@ -22,7 +22,7 @@ const WRITERS: u64 = 3;
 const TXNS: u64 = 120;
 const KEYS: u64 = 30;
 
-/// The findings of a startup: rows, counts and next numbers of all tables, and the prepared
+/// The state that a startup finds: rows, counts and next numbers of all tables, and the prepared
 /// transactions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Found {
@@ -104,7 +104,7 @@ fn write_with_threads(db: &Db, names: &[&str], seed: u64, bug: Option<&'static s
     });
 }
 
-/// Begins a transaction that is not ended.
+/// Begins a transaction and leaves it open.
 fn begin_some(db: &Db, name: &str, rng: &mut Rng) -> Transaction {
     let mut txn = db.begin();
     txn.set_lock_wait(0);
@@ -172,8 +172,8 @@ fn find(db: &Db) -> Result<Found> {
     Ok(Found { tables, prepared: db.prepared(), records: status(db, "recovery_log_records") })
 }
 
-/// Opens an image with `threads` threads. The rows visible at once must be the same as those
-/// visible after the background has finished its work.
+/// Opens an image with `threads` threads. The rows that are visible at once must be the same as the
+/// rows that are visible after the background has finished its work.
 fn opened(disk: &SimDisk, threads: u32, pool_bytes: u64) -> std::result::Result<Found, String> {
     let disk = disk.snapshot();
     let db = Db::open_early(env(&disk), config(threads, pool_bytes)).map_err(|error| error.to_string())?;
@@ -236,7 +236,7 @@ fn redo_on_several_threads_leaves_what_redo_on_one_leaves() {
     }
 }
 
-/// Plants a bug and opens images until a check fails. With several threads a check fails only if a
+/// Plants a bug and opens images until a check fails. With several threads, a check fails only if a
 /// worker runs too early.
 fn caught(name: &'static str, threads: u32) {
     caught_with(name, threads, 4 << 20);
@@ -305,7 +305,7 @@ fn opened_with_room(disk: &SimDisk, bytes: u64) -> std::result::Result<Found, St
 fn a_startup_on_a_disk_that_is_nearly_full_sorts_nothing() {
     let disk = crashed(1);
     let expected = opened(&disk, 1, 4 << 20).unwrap();
-    // Above some size, the writes of redo fit. Sorting should need more space.
+    // Above some size, the disk has room for the writes of redo. Sorting should need more space.
     let rooms = (8..=32).map(|eighth| eighth << 17);
     let found = rooms.filter_map(|bytes| opened_with_room(&disk, bytes).ok()).collect::<Vec<_>>();
     assert!(!found.is_empty() && found.iter().all(|found| *found == expected));

@@ -1,5 +1,5 @@
-//! Deleting a row with words inserts one row into the table of removed words, and the background
-//! deletes the postings later. No search and no check may see a difference (W1 to W8 of
+//! The deletion of a row with words inserts one row into the table of removed words, and the
+//! background deletes the postings later. No search and no check may see a difference (W1 to W8 of
 //! `db/fulltext/removed/mod.rs`, docs/developers/decisions/0058-removed-words.md).
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
@@ -78,7 +78,7 @@ fn w1_a_removed_row_is_found_by_older_snapshots_alone() {
     assert_eq!((removals(&db), postings_count(&db, &table)), (1, 15));
     between.take_snapshot().unwrap();
     for _ in 0..2 {
-        // The snapshot is older than the table of removed words, which does not matter (W8).
+        // The snapshot is older than the table of removed words, but still finds the rows (W8).
         assert_eq!(found(&mut before, &table, 0, "eel").unwrap(), [1, 2, 3]);
         assert_eq!(found(&mut between, &table, 0, "eel").unwrap(), [1, 3]);
         assert_eq!(found_as(&mut before, &table, (0, Read::Exclusive), "bee").unwrap(), [1, 3]);
@@ -128,7 +128,7 @@ struct Writer {
 
 struct Open {
     txn: Transaction,
-    /// The rows that it must see.
+    /// The rows that the writer must see.
     seen: Texts,
     saved: Vec<(Savepoint, Texts)>,
 }
@@ -335,7 +335,7 @@ impl steps::Model for Model {
 fn w1_removals_and_their_postings_go_together_whenever_power_is_cut() {
     (1..=10).try_for_each(|seed| survives::<Model>(seed, 16)).unwrap();
     let bug = plant("full text: work a removal off without its words");
-    // Remaining words may also conflict with the next row.
+    // A word that remains may also conflict with the next row.
     let is_caught = |seed| !matches!(std::panic::catch_unwind(|| survives::<Model>(seed, 16)), Ok(Ok(())));
     assert!((1..=10).any(is_caught) && bug.reached_count() > 0);
 }

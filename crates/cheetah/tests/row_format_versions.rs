@@ -1,5 +1,5 @@
-//! Columns that are added and dropped without rewriting the rows: power cuts, planted bugs, tables
-//! without rows, and limits. `row_format_versions_model` tests all other cases.
+//! Columns that are added and dropped without rewriting the rows. Tests power cuts, planted bugs,
+//! tables without rows, and limits. `row_format_versions_model` tests all other cases.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
@@ -50,8 +50,8 @@ fn start() -> SimDisk {
     disk
 }
 
-/// Step 1 adds a column, 2 writes rows of the new row-format version, 3 drops a column with large
-/// values and moves others, 4 writes again, 5 rolls back and purges.
+/// Step 1 adds a column. Step 2 writes rows of the new row-format version. Step 3 drops a column
+/// with large values and moves other columns. Step 4 writes again. Step 5 rolls back and purges.
 fn workload(disk: &SimDisk) {
     let db = open(disk).unwrap();
     let mut loser = db.begin();
@@ -129,7 +129,7 @@ fn columns_are_old_or_new_after_every_power_cut() {
     assert!(report.images_count > 60, "{report:?}");
 }
 
-/// Runs the workload and checks the table at its end, in the running engine and after a crash that
+/// Runs the workload and checks the table in the end, in the running engine and after a crash that
 /// loses nothing.
 fn survives(bug: &'static str) -> bool {
     let bug = plant(bug);
@@ -251,8 +251,8 @@ fn rows_that_were_rolled_back_count_as_rows_of_an_older_format() {
     assert_eq!(db.table("t").unwrap().def().older_formats.len(), 1);
 }
 
-/// In an earlier version each column had its own range of bits. After a few changes of a table with
-/// many columns, these ranges filled a page.
+/// In an earlier version, each column had its own range of bits. After a few changes of a table
+/// with many columns, these ranges filled a page.
 #[test]
 fn bits_of_many_columns_are_told_in_few_runs() {
     let columns: Vec<Column> = (0..24).map(|no| Column { no, width: if no == 0 { 8 } else { 1 } }).collect();

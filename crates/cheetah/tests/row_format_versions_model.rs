@@ -1,7 +1,7 @@
-//! Columns that are added and dropped without rewriting the rows, compared with a model. After any
-//! changes of columns and rows, rollbacks, snapshots, purge and crashes, even if transactions stay
-//! open or prepared meanwhile, every row must have the columns of the definition. Each value must
-//! be the written one, or the default with which the column was added.
+//! Columns that are added and dropped without rewriting the rows, compared with a model. The test
+//! changes columns and rows, rolls back, opens snapshots, purges and crashes, while transactions
+//! may stay open or prepared. Afterwards every row must have the columns of the definition. Each
+//! value must be the written one, or the default with which the column was added.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
@@ -18,13 +18,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use support::open;
 
-/// A transaction that stays open, or prepared, while columns are added and dropped. Its rows are
+/// A transaction that stays open or prepared while columns are added and dropped. Its rows are
 /// among the last keys, which no other transaction writes meanwhile.
 struct Left {
     /// `None` if the transaction is prepared and detached from its handle.
     txn: Option<Transaction>,
     is_prepared: bool,
-    /// The rows at its keys if it commits.
+    /// The rows at the transaction's keys if it commits.
     rows: Rows,
     changes: u32,
 }
@@ -49,10 +49,10 @@ struct Model {
     snapshot: Option<(Transaction, Rows)>,
     left: Option<Left>,
     changes: u32,
-    /// The numbers of transactions that ended after columns had changed: rolled back, and
-    /// committed.
+    /// Transactions that ended after columns had changed: the number that rolled back, and the
+    /// number that committed.
     left_over_changes: [u32; 2],
-    /// The number of prepared ones among these transactions.
+    /// The number of these transactions that were prepared.
     prepared_over_changes: u32,
     /// The number of crashes with a prepared transaction that was older than a change of columns.
     prepared_over_crashes: u32,
@@ -132,8 +132,8 @@ impl Model {
         }
     }
 
-    /// Writes in the transaction that is left open, or begins one. Perhaps prepares it, and perhaps
-    /// then detaches it.
+    /// Writes in the transaction that is left open, or begins such a transaction. May prepare the
+    /// transaction, and may then detach it.
     fn leave_open(&mut self) {
         let (mut txn, mut rows, changes) = match self.left.take() {
             None => (self.db().begin(), self.rows.clone().split_off(&LEFT_KEYS), 0),
@@ -169,7 +169,7 @@ impl Model {
         }
     }
 
-    /// Changes some columns; large values of the other columns are kept.
+    /// Changes some columns. The large values of the other columns are kept.
     fn update(&mut self, txn: &mut Transaction, table: &Arc<Table>, key: u64, old: &Row, rows: &mut Rows) {
         let mut bytes = Vec::new();
         assert!(txn.get(table, &key.to_be_bytes(), Read::Exclusive, &mut bytes).unwrap());
@@ -186,7 +186,7 @@ impl Model {
         rows.insert(key, row);
     }
 
-    /// Adds or drops columns; returns `false` if the table has had too many row-format versions.
+    /// Adds or drops columns. Returns `false` if the table has had too many row-format versions.
     fn change_columns(&mut self) -> bool {
         let mut columns = self.columns.clone();
         let mut defaults = Row::new();
@@ -241,7 +241,7 @@ impl Model {
         self.disk = disk;
         self.db = Some(open(&self.disk).unwrap());
         assert_eq!(self.db().prepared().len(), usize::from(self.left.is_some()));
-        // Open transactions are rolled back.
+        // The background rolls back open transactions.
         while self.db().run_background().unwrap() {}
     }
 
@@ -279,7 +279,7 @@ impl Model {
                 52..=56 => self.leave_open(),
                 57..=59 => self.end_left(),
                 60..=69 if !self.change_columns() => {
-                    // Ends the open transaction, as a copy would.
+                    // Ends the open transaction, as a copy of the table would.
                     self.end_left();
                     self.snapshot = None;
                     self.rows.clear();

@@ -1,14 +1,14 @@
-//! The rules in the documents agree with the source: every named test exists, and every rule has a
-//! test whose name begins with the rule's. Every planted bug has a test, and the list of planted
-//! bugs is generated from the tests. The table of asserted invariants is generated from the
-//! assertions.
+//! Checks that the rules in the documents agree with the source. Every named test exists, and every
+//! rule has a test whose name begins with the rule's name. Every planted bug has a test, and the
+//! list of planted bugs is generated from the tests. The table of asserted invariants is generated
+//! from the assertions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{env, fs, mem};
 
-/// The rules of the design that need their own tests. Rules whose failure cannot occur, according
-/// to the tables in the documents, are not listed.
+/// The rules of the design that need their own tests. The list omits rules whose failure cannot
+/// occur, according to the tables in the documents.
 const RULES: [&str; 23] = [
     "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9", "c10", "h1", "h2", "h3", "h4", "h5", "h6", "h7",
     "h8", "h9", "m1", "m2", "m3", "m8",
@@ -99,7 +99,7 @@ fn bugs(files: &[(PathBuf, String)]) -> BTreeSet<&str> {
 }
 
 /// The bugs that a test file plants. A place for a bug in that file (the model checker has some)
-/// does not count as planting it.
+/// does not count as a planted bug.
 fn planted_in(text: &str, bugs: &BTreeSet<&str>) -> BTreeMap<String, BTreeSet<String>> {
     let places = places(text).into_iter().map(|(at, _)| at).collect::<BTreeSet<_>>();
     let mut planted = BTreeMap::<_, BTreeSet<_>>::new();
@@ -122,7 +122,7 @@ fn planted_in(text: &str, bugs: &BTreeSet<&str>) -> BTreeMap<String, BTreeSet<St
     planted
 }
 
-/// The rule that the name of a test begins with.
+/// The rule at the start of a test's name.
 fn rule_of(test: &str) -> Option<String> {
     let (rule, _) = test.split_once('_')?;
     let number = rule.trim_start_matches(|letter: char| letter.is_ascii_lowercase());
@@ -170,7 +170,7 @@ fn every_planted_bug_has_a_test_and_stands_in_the_list() {
     assert!(written == made, "{LIST} is out of date: run this test with UPDATE=1");
 }
 
-/// The generated table of what is asserted, and its head.
+/// The generated table of asserted rules, and its head.
 const ASSERTED: &str = "docs/developers/invariants.md";
 const ASSERTED_HEAD: &str = "\
 # Invariants that are asserted
@@ -187,7 +187,7 @@ the name of the rule.
 | where | rule | asserted | when |
 |---|---|---|---|
 ";
-/// So many rules are asserted at least.
+/// The minimum number of asserted rules.
 const ASSERTED_MIN: usize = 40;
 
 /// An assertion whose message names a rule.
@@ -233,7 +233,7 @@ fn many_rules_are_asserted_and_stand_in_the_table() {
     };
     let (mut made, mut rules) = (ASSERTED_HEAD.to_owned(), BTreeSet::new());
     for (path, text) in of_engine {
-        let path = path.strip_prefix("src").expect("it is of the engine").display();
+        let path = path.strip_prefix("src").expect("the file is in the engine").display();
         for Asserted { rule, text, is_always } in asserted_in(text) {
             assert!(is_defined(rule), "{path} asserts {rule}, which is defined nowhere");
             let when = if is_always { "always" } else { "debug" };
@@ -304,7 +304,7 @@ fn every_rule_has_a_test_that_begins_with_its_name() {
     }
 }
 
-/// The problems that a reviewer found in the design for data larger than memory: all are described,
+/// The problems that a reviewer found in the design for data larger than memory. All are described,
 /// and those that can arise have planted bugs and tests.
 #[test]
 fn rules_of_the_second_reader_are_told_of_with_bugs_and_tests_that_are_there() {

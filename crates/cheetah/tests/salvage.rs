@@ -1,5 +1,5 @@
-//! Salvage: with any damage, the copy has only committed rows, and all of those that no damage
-//! touches; the report describes the rest.
+//! Salvage. With any damage, the copy has only committed rows, and all committed rows that no
+//! damage touches. The report describes the rest.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
@@ -22,7 +22,7 @@ use support::*;
 const NAMES: [&str; 3] = ["a", "b", "c"];
 const KEYS: u64 = 160;
 
-/// The committed rows: the current ones, and all earlier versions of each row.
+/// The committed rows: the current rows, and all earlier versions of each row.
 #[derive(Clone, Default)]
 struct Committed {
     now: BTreeMap<String, Rows>,
@@ -42,9 +42,9 @@ impl Committed {
     }
 }
 
-/// A database with tables whose pages are in segments. Only the log has changes of every fourth
-/// row, deletes, a large value that replaces another, a transaction that was rolled back, and one
-/// that never ended.
+/// A database with tables whose pages are in segments. Only the log has the last changes: of every
+/// fourth row, deletes, a large value that replaces another, a transaction that was rolled back,
+/// and a transaction that never ended.
 fn written() -> (SimDisk, Committed) {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
@@ -143,12 +143,12 @@ fn is_in_gap(report: &TableReport, key: u64) -> bool {
     })
 }
 
-/// Compares the copy with the committed rows; `Err` describes a difference.
+/// Compares the copy with the committed rows. `Err` describes a difference.
 fn judge(report: &Report, db: &Db, committed: &Committed) -> std::result::Result<(), String> {
     judge_as_of(report, db, committed, report.notes.is_empty())
 }
 
-/// Like [`judge`]; the copy may lack the last changes unless `is_newest`.
+/// Like [`judge`]. Unless `is_newest`, the copy may lack the last changes.
 fn judge_as_of(
     report: &Report,
     db: &Db,
@@ -199,8 +199,8 @@ fn images(disk: &SimDisk) -> Vec<(String, u64, u64, u8)> {
     images
 }
 
-/// Damages one image after the other, and judges each salvage. `Ok` has the number of reports of
-/// incomplete copies.
+/// Damages one image after the other, and judges each salvage. `Ok` has the number of reports that
+/// describe an incomplete copy.
 fn salvage_beside_damaged_images(
     disk: &SimDisk,
     committed: &Committed,
@@ -298,7 +298,7 @@ fn all_leaves_damaged_leave_what_the_log_has() {
     assert!(report.tables.iter().filter(|table| !table.gaps.is_empty()).count() == NAMES.len());
 }
 
-/// Salvages a disk with arbitrary damage: the result must be correct, or an error.
+/// Salvages a disk with arbitrary damage. The result must be correct, or an error.
 fn try_salvage(damaged: &SimDisk, committed: &Committed, what: &str) -> bool {
     let tried = catch_unwind(AssertUnwindSafe(|| salvaged(damaged)));
     match tried.unwrap_or_else(|_| panic!("{what}: a panic")) {
@@ -337,7 +337,7 @@ fn a_flipped_bit_in_any_file_costs_no_more_than_what_it_hits() {
 /// The bytes of a sector.
 const SECTOR_BYTES: usize = 4096;
 
-/// Salvages a disk; returns the numbers of salvaged rows and tables.
+/// Salvages a disk. Returns the numbers of salvaged rows and tables.
 fn saved_of(damaged: &SimDisk, committed: &Committed, what: &str) -> (u64, usize) {
     assert!(try_salvage(damaged, committed, what), "{what}: nothing is salvaged");
     let (report, _) = salvaged(damaged).unwrap();
@@ -370,7 +370,7 @@ fn a_sector_that_cannot_be_read_costs_no_more_than_one_that_is_damaged() {
 #[test]
 fn many_damaged_places_cost_no_more_than_what_they_hit() {
     let (disk, committed) = written();
-    // Each file of the map has a copy, so damage to one of them is harmless.
+    // Each file of the map has a copy, so damage to one of the two is harmless.
     let is_data = |path: &String| !path.ends_with(".copy") && path != "CONTROL";
     let paths: Vec<String> = disk.paths().into_iter().filter(is_data).collect();
     for seed in 0..40 {
@@ -405,7 +405,7 @@ fn a_lost_file_costs_no_more_than_what_it_has() {
 }
 
 /// The manifest of a snapshot that was never opened shows what the snapshot lacks, including the
-/// end of its log.
+/// end of the log.
 #[test]
 fn a_snapshot_that_is_not_whole_gives_what_it_has() {
     let (disk, committed) = written();
@@ -428,7 +428,7 @@ fn a_snapshot_that_is_not_whole_gives_what_it_has() {
             assert!(report.notes[0].contains("incomplete snapshot"), "{path}: {report:?}");
         }
     }
-    // Damages the start of a log file; the manifest has a checksum of the entire file.
+    // Damages the start of a log file. The manifest has a checksum of the entire file.
     let unreadable = of_snapshot();
     let log = unreadable.paths().into_iter().rfind(|path| path.starts_with("wal/")).unwrap();
     unreadable.make_unreadable(&log, 0..1);

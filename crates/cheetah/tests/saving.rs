@@ -1,5 +1,5 @@
-//! A checkpoint saves pending changes in change files. After a crash each saved change is restored
-//! exactly once, whatever happened to its leaf in between.
+//! A checkpoint saves pending changes in change files. After a crash, each saved change is restored
+//! exactly once, whatever happened to its leaf since the checkpoint.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
@@ -18,13 +18,13 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use support::*;
 
-/// The number of rows, more than memory holds.
+/// The number of rows. The pool holds fewer.
 const ROWS: u64 = 1500;
-/// The number of lives of a database, each of which ends with a crash.
+/// The number of lives of a database. Each life ends with a crash.
 const LIVES: u64 = 5;
 const TRANSACTIONS: u64 = 30;
 
-/// The smallest memory cannot hold all pending changes at a startup.
+/// The smallest pool cannot hold all pending changes at a startup.
 fn config(seed: u64) -> Config {
     let buffer_pool_bytes = [64 << 10, 96 << 10, 128 << 10][seed as usize % 3];
     let (log_file_bytes, log_bytes_max) = (64 << 10, 1 << 20);
@@ -86,9 +86,9 @@ fn verify(db: &Db, rows: &Rows) -> Result<(), String> {
     }
 }
 
-/// Makes a checkpoint that is abandoned at some write; returns whether its commit had begun.
+/// Makes a checkpoint that is abandoned at some write. Returns whether its commit had begun.
 fn checkpoint_in_vain(disk: &SimDisk, db: &Db, rng: &mut Rng) -> bool {
-    // CONTROL has two copies: the epoch is durable with the first one.
+    // CONTROL has two copies. The epoch is durable with the first copy.
     let (path, passed) = [("chg", 0), ("seg", 0), ("map", 0), ("CONTROL", 1)][rng.below(4) as usize];
     let full = Effect::Fail(if rng.below(2) == 0 { ErrorKind::Other } else { ErrorKind::StorageFull });
     disk.inject(Fault::on(Op::Write).path(path).after(passed).effect(full));
@@ -122,7 +122,7 @@ fn meanwhile(disk: &SimDisk, db: &Db, rng: &mut Rng) -> Result<Next, String> {
     done.map(|()| Next::GoOn).map_err(|error| error.to_string())
 }
 
-/// Plays several lives of a database, each of which ends with a crash.
+/// Plays several lives of a database. Each life ends with a crash.
 fn play(seed: u64, bug: Option<&'static str>) -> Result<(), String> {
     let mut rng = Rng::new(seed);
     let mut disk = SimDisk::new();
@@ -233,8 +233,8 @@ fn status(db: &Db, name: &str) -> u64 {
     db.status().into_iter().find(|entry| entry.0 == name).unwrap().1
 }
 
-/// Leaves a database idle for a while. Returns the numbers of pages with pending changes, of change
-/// files, and of checkpoints made while it was idle.
+/// Leaves a database idle for a while. Returns the number of pages with pending changes, the number
+/// of change files, and the number of checkpoints during the idle time.
 fn at_rest(bug: Option<&'static str>) -> (u64, usize, u64) {
     let (disk, rows) = with_waiting_changes();
     let clock = SimClock::default();
@@ -264,7 +264,7 @@ fn a_database_at_rest_has_nothing_waiting_no_files_and_makes_no_checkpoints() {
 }
 
 /// The number of images that a checkpoint decodes into pages while changes are pending, and the
-/// number of leaves for which they are pending.
+/// number of leaves with pending changes.
 fn decoded_by_a_checkpoint() -> (u64, u64) {
     let (disk, rows) = with_waiting_changes();
     let db = open(&disk, 0).unwrap();
@@ -393,7 +393,7 @@ fn a_damaged_change_file_quarantines_the_tables_whose_changes_it_has_and_no_othe
         db.close().unwrap();
         drop((db, other));
         let db = open(&disk, 0).unwrap();
-        assert_eq!(db.quarantined_tables().len(), 1, "it stays quarantined");
+        assert_eq!(db.quarantined_tables().len(), 1, "the table remains quarantined");
         db.drop_table("t").unwrap();
         drop(db.create_table(&spec("t")).unwrap());
         db.checkpoint().unwrap();
@@ -402,8 +402,8 @@ fn a_damaged_change_file_quarantines_the_tables_whose_changes_it_has_and_no_othe
     }
 }
 
-/// The findings of CHECK for a table whose changes are in a change file that is damaged while the
-/// server runs, before and after a checkpoint.
+/// A change file is damaged while the server runs. Returns the findings of CHECK for a table whose
+/// changes are in this file, before and after a checkpoint.
 fn checked_with_a_damaged_change_file() -> (Vec<String>, Vec<String>) {
     let (disk, _) = with_waiting_changes();
     let db = open(&disk, 0).unwrap();
@@ -424,7 +424,7 @@ fn checked_with_a_damaged_change_file() -> (Vec<String>, Vec<String>) {
 fn check_table_reads_the_change_files_that_a_startup_would_need() {
     let (found, afterwards) = checked_with_a_damaged_change_file();
     assert!(found.len() == 1 && found[0].contains("chg/"), "{found:?}");
-    assert_eq!(afterwards, Vec::<String>::new(), "it has applied the changes to their leaves");
+    assert_eq!(afterwards, Vec::<String>::new(), "the checkpoint has left a damaged change file in use");
     let bug = plant("check: leave change files unread");
     assert_eq!(checked_with_a_damaged_change_file().0, Vec::<String>::new());
     assert!(bug.reached_count() > 0);
@@ -472,7 +472,7 @@ fn v8_without_parity_a_flipped_bit_costs_a_table() {
 }
 
 /// Damages a change file while the database is open. Returns the error that a scrubbing pass
-/// reports, if any. The next checkpoint rewrites the changes in the file.
+/// reports, if any. The next checkpoint must rewrite the changes in the file.
 fn scrubbed_with_damage(is_for_good: bool) -> Option<(&'static str, String)> {
     let (disk, rows) = with_waiting_changes();
     let clock = SimClock::default();
@@ -513,8 +513,8 @@ fn v8_scrubbing_reads_change_files_and_a_checkpoint_writes_them_anew() {
     assert!(bug.reached_count() > 0);
 }
 
-/// Returns the findings of CHECK TABLE, and the number of reported errors, for a damaged file that
-/// a checkpoint deletes while CHECK TABLE reads it.
+/// A checkpoint deletes a damaged file while CHECK TABLE reads it. Returns the findings of CHECK
+/// TABLE, and the number of reported errors.
 fn told_of_a_file_that_goes() -> (Vec<String>, usize) {
     let (disk, rows) = with_waiting_changes();
     let db = open(&disk, 0).unwrap();
@@ -558,8 +558,8 @@ fn a_startup_without_a_change_file_is_refused_until_it_is_there_again() {
         let refused = open(&disk, 0).map(drop).unwrap_err();
         assert!(refused.contains(&path), "{refused}");
     }
-    // A user who has lost the file permanently can put an empty file in its place, which counts as
-    // damaged.
+    // A user who has lost the file permanently can create an empty file instead. An empty file
+    // counts as damaged.
     let without = disk.snapshot();
     without.put(&path, b"").unwrap();
     let db = open(&without, 0).unwrap();
@@ -579,7 +579,7 @@ fn salvaged(damaged: &SimDisk, buffers_changes: bool) -> Result<Report, String> 
     salvage(&disks, &clock, &config, &mut |_| ()).map_err(|error| error.to_string())
 }
 
-/// The tables of a report, each with the numbers of its rows and of its lost changes.
+/// The tables of a report, each with the number of its rows and the number of its lost changes.
 fn numbers_of(report: &Report) -> Vec<(&str, u64, u64)> {
     report.tables.iter().map(|table| (table.name.as_str(), table.rows, table.changes_lost)).collect()
 }

@@ -1,5 +1,5 @@
 //! Scenarios named after the rules of the design (C4, C5, C10, H1, H2, H3, H5, H9, M10) that the
-//! transactional part must keep: each scenario once lost data or stopped the engine. The planted
+//! transactional part must keep. Each scenario once lost data or stopped the engine. The planted
 //! bugs that break the rules are here or in `planted.rs`.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
@@ -23,8 +23,8 @@ fn is_caught(name: &'static str, scenario: impl FnOnce() -> Result<(), String>) 
     !matches!(done, Ok(Ok(())))
 }
 
-/// Runs `workload` on a database with one table and cuts power at every moment. The rows of the
-/// table must equal one of `states`, from the last acknowledged number on.
+/// Runs `workload` on a database with one table and cuts power at every moment. The table must have
+/// the rows of one of `states`, from the last acknowledged number on.
 fn at_every_power_cut(before: &Rows, workload: impl FnOnce(&SimDisk), states: &[Rows]) -> Result<(), String> {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
@@ -84,11 +84,11 @@ fn a_sync_of_the_log_makes_all_commits_durable_and_writes_no_page() {
     assert_eq!((count("pool_checkpoints"), count("pool_writes")), (checkpoints, writes));
 }
 
-/// A transaction gets its number before its first statement is known to succeed. If other
-/// transactions begin and end before its first change, redo finds it after them, when all
-/// transactions with smaller numbers seem to have ended. In an earlier version, redo then dropped
-/// the versions of its rows when a page was full: the rows looked like old rows that all
-/// transactions see, until the background had rolled them back.
+/// A transaction receives its number before its first statement is known to succeed. Other
+/// transactions may begin and end before its first change. Redo then finds this change when all
+/// transactions with smaller numbers seem to have ended. In an earlier version, redo dropped the
+/// versions of the transaction's rows when a page was full. The rows then looked like old rows that
+/// all transactions see, until the background had rolled them back.
 #[test]
 fn c2_rows_of_a_transaction_that_changes_something_late_are_not_seen_after_a_crash() {
     let disk = SimDisk::new();
@@ -166,7 +166,7 @@ fn c5_a_key_that_was_rolled_back_and_used_by_another_stays_the_others() {
     assert!(is_caught("txn: roll back without logging it", use_a_key_that_was_rolled_back));
 }
 
-/// C5: a transaction continues after some of its steps were rolled back, and epochs end in between.
+/// C5: a transaction continues after some of its steps were rolled back, while epochs end.
 fn roll_back_to_savepoints_between_epoch_switches() -> Result<(), String> {
     let kept = (0..5).map(|key| (key, Row::new(key, 50))).collect::<Rows>();
     let workload = |disk: &SimDisk| {
@@ -234,7 +234,7 @@ fn purge_and_check(db: &Db, table: &Arc<Table>) -> Result<(), String> {
     checked.map(drop).map_err(|findings| format!("{findings:?}"))
 }
 
-/// C10 (a): an entry is marked as deleted, and is revived before purge reaches the mark.
+/// C10 (a): an entry is marked as deleted, and revived before purge reaches the mark.
 fn purge_what_lives_again() -> Result<(), String> {
     let (db, table) = one_named_row();
     let (mut txn, mut keeps) = (db.begin(), db.begin());
@@ -254,8 +254,8 @@ fn c10_purge_leaves_an_entry_alone_that_lives_again() {
     assert!(is_caught("purge: remove what lives again", purge_what_lives_again));
 }
 
-/// C10 (a): the entry is revived, a snapshot sees it, and another transaction marks it again before
-/// purge reaches the first mark.
+/// C10 (a): the entry is revived, and a snapshot sees the revived entry. Another transaction marks
+/// the entry again before purge reaches the first mark.
 fn purge_what_others_have_marked() -> Result<(), String> {
     let (db, table) = one_named_row();
     let [mut txn, mut keeps, mut old] = [(); 3].map(|()| db.begin());
@@ -281,8 +281,8 @@ fn c10_purge_leaves_a_mark_alone_that_is_anothers() {
     assert!(is_caught("purge: remove others' marks", purge_what_others_have_marked));
 }
 
-/// C10 (b): an entry is marked as deleted, which a snapshot does not see; a transaction revives the
-/// entry and is rolled back.
+/// C10 (b): an entry is marked as deleted, but a snapshot does not see the mark. A transaction
+/// revives the entry and is rolled back.
 fn roll_back_what_had_revived_an_entry() -> Result<(), String> {
     let (db, table) = one_named_row();
     let (mut txn, mut old) = (db.begin(), db.begin());
@@ -337,8 +337,8 @@ fn h1_keys_that_nobody_can_compute_from_the_row_are_right_after_redo() {
     assert!(db.check_table(&table, true).unwrap().is_ok());
 }
 
-/// H2: some rows that were inserted before the epoch switch are committed after it, and other rows
-/// are never committed. Returns the row count after a power cut.
+/// H2: rows are inserted before the epoch switch. Some are committed after the switch, and some are
+/// never committed. Returns the row count after a power cut.
 fn count_rows_across_an_epoch_switch() -> u64 {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
@@ -367,7 +367,7 @@ fn h3_a_rollback_succeeds_on_a_full_disk_and_the_engine_goes_on() {
     support::full_disk::rollback_on_a_full_disk().unwrap();
 }
 
-/// The bytes of log kept while a transaction with a change stays open, and another transaction
+/// The bytes of log that are kept while a transaction with a change is open and another transaction
 /// waits for its lock.
 fn log_kept_beside_an_open_transaction() -> u64 {
     let db = open(&SimDisk::new()).unwrap();

@@ -1,4 +1,5 @@
-//! The reported sizes of tables and indexes agree with their contents, in memory and in the files.
+//! Tests that the reported sizes of tables and indexes agree with their contents, in memory and in
+//! the files.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
@@ -61,7 +62,11 @@ fn large_values_count_with_the_size_of_their_pages() {
     let db = open(&disk).unwrap();
     let table = db.table("d/t").unwrap();
     all_rows(&mut db.begin(), &table).unwrap();
-    assert_eq!(table.stats().unwrap()[0].logical_bytes, stats[0].logical_bytes, "once they have been read");
+    assert_eq!(
+        table.stats().unwrap()[0].logical_bytes,
+        stats[0].logical_bytes,
+        "the size differs after a restart"
+    );
 }
 
 fn allocated(db: &Db) -> u64 {

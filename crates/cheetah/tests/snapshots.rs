@@ -1,5 +1,5 @@
-//! Snapshots see what was committed when they were taken, whatever happens afterwards. This is
-//! tested with random histories and a model, and with readers and writers in separate threads.
+//! Snapshots see the data that was committed when they were taken, whatever happens afterwards. The
+//! tests use random histories with a model, and readers and writers in separate threads.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
@@ -27,12 +27,12 @@ fn plan(seed: u64) -> Plan {
     Plan { seed, steps, writers, readers, keys, keeps_first: false }
 }
 
-/// Few rows that change often, with a snapshot open nearly all the time.
+/// Few rows that change often. A snapshot is open nearly all the time.
 fn dense_plan(seed: u64) -> Plan {
     Plan { seed, steps: 800, writers: 1, readers: 6, keys: 5, keeps_first: false }
 }
 
-/// An old snapshot, and newer short-lived ones between it and the current state.
+/// An old snapshot, and newer, short-lived snapshots between it and the current state.
 fn old_plan(seed: u64) -> Plan {
     Plan { keeps_first: true, ..if seed % 2 == 0 { dense_plan(seed) } else { plan(seed) } }
 }
@@ -172,7 +172,7 @@ fn an_entry_judged_by_the_newest_shadow_operation_is_caught() {
 const VERSION_KEY: u64 = u64::MAX;
 const KEYS: u64 = 40;
 
-/// The state that the threads share: the rows after each commit, recorded before it.
+/// The state that the threads share: the rows after each commit, recorded before the commit.
 struct Shared {
     db: Db,
     states: Mutex<Vec<Rows>>,
@@ -210,14 +210,14 @@ fn change_some(txn: &mut cheetah::testing::db::Transaction, shared: &Shared, row
     }
 }
 
-/// The numbers of commits and of concurrent checks by readers after which the writer stops.
+/// The writer stops after these numbers of commits and of concurrent checks by readers.
 const TRANSACTIONS: u64 = 400;
 const LOOKS: u64 = 20;
 
-/// Commits and rolls back until there were enough commits and enough checks by readers, which a
-/// busy machine may delay. Once there are enough commits, it waits for a check before each further
-/// transaction. Otherwise the test might not end, because a check takes longer as the history under
-/// its snapshot grows.
+/// Commits and rolls back until there were enough commits and enough checks by readers. (A busy
+/// machine may delay the checks.) Once there are enough commits, the writer waits for a check
+/// before each further transaction. Otherwise the test might not end, because a check takes longer
+/// as the history under its snapshot grows.
 fn write(shared: &Shared, readers_look: impl Fn() -> bool) {
     let table = shared.db.table("t").unwrap();
     let mut rng = Rng::new(1);
@@ -247,7 +247,7 @@ fn write(shared: &Shared, readers_look: impl Fn() -> bool) {
     }
 }
 
-/// Checks snapshots: each must have the rows of the version in its version row, by every index.
+/// Checks snapshots. Each must have the rows of the version in its version row, by every index.
 fn look(shared: &Shared, seed: u64) {
     let table = shared.db.table("t").unwrap();
     let mut rng = Rng::new(seed);

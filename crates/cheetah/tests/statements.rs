@@ -1,4 +1,5 @@
-//! Reports about statements: when tables were changed, and the work of a thread on pages.
+//! Reports about statements: the times at which tables were changed, and the work of a thread on
+//! pages.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
@@ -21,21 +22,21 @@ fn tables_know_when_a_committed_transaction_changed_them() {
     txn.set_time(100);
     insert(&mut txn, &t, 2, &Row::new(2, 40)).unwrap();
     txn.rollback().unwrap();
-    assert_eq!(t.changed_at(), 0, "it was rolled back");
+    assert_eq!(t.changed_at(), 0, "a rolled-back change counts");
 
     insert(&mut txn, &t, 2, &Row::new(2, 40)).unwrap();
     let savepoint = txn.savepoint();
     txn.set_time(110);
     insert(&mut txn, &other, 1, &Row::new(1, 40)).unwrap();
     txn.rollback_to(savepoint).unwrap();
-    assert_eq!(t.changed_at(), 0, "it has not committed");
+    assert_eq!(t.changed_at(), 0, "a change counts before its commit");
     txn.commit().unwrap();
     assert_eq!((t.changed_at(), other.changed_at()), (100, 0));
 
     let taken = insert(&mut txn, &t, 2, &Row::new(2, 40));
     assert!(matches!(taken, Err(Error::DuplicateKey { .. })));
     txn.commit().unwrap();
-    assert_eq!(t.changed_at(), 100, "what was refused is no change");
+    assert_eq!(t.changed_at(), 100, "a refused change counts");
 
     let emptied = db.truncate_table("t").unwrap();
     assert_eq!(emptied.changed_at(), 100);

@@ -1,6 +1,6 @@
-//! Statistics of indexes, collected by ANALYZE or automatically: after loads, for tables without
-//! statistics, and when a tenth of the rows has changed; while tables are dropped, emptied and
-//! changed; and with power cuts.
+//! Statistics of indexes, collected by ANALYZE or automatically. Statistics are collected after
+//! loads, for tables without statistics, and when a tenth of the rows has changed. Meanwhile tables
+//! are dropped, emptied and changed, and power is cut.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
@@ -27,7 +27,7 @@ const NAME_BYTES: usize = 7;
 /// The number of different names of [`row`]s.
 const NAMES: u64 = 10;
 
-/// A row whose name is one of ten.
+/// A row whose name is one of ten names.
 fn row(key: u64) -> Row {
     Row { name: format!("name0{}", key % NAMES).into_bytes(), ..Row::new(key, 5) }
 }
@@ -128,7 +128,7 @@ fn statistics_are_exact_in_small_tables_and_outlive_a_crash_a_rename_and_the_tab
     assert_eq!(rows_per_value(&table), [None, None]);
     drop((table, on));
     let on = Fixture::open(&disk);
-    assert_eq!(on.kept(), 0, "statistics of the table that was emptied");
+    assert_eq!(on.kept(), 0, "the statistics of the emptied table remain");
 }
 
 #[test]
@@ -144,15 +144,15 @@ fn statistics_of_a_large_table_are_sampled_and_few_values_counted() {
     txn.commit().unwrap();
     on.db.analyze_table(&table).unwrap();
     assert_eq!(table.rows_per_value(1, 1), Some(4000), "three prefixes of names, counted exactly");
-    // The rounded-down estimate is four.
+    // The exact value is four. The estimate is rounded down, so it may be three.
     let by_name = table.rows_per_value(1, 2);
     assert!(matches!(by_name, Some(3 | 4)), "{by_name:?}");
     assert_eq!(table.rows_per_value(1, 3), Some(1));
     assert_eq!(table.rows_per_value(0, 1), Some(1));
 }
 
-/// The table has long rows, and its clustered key has two parts. Its statistics must need few
-/// images.
+/// The table has long rows, and its clustered key has two parts. The collection of its statistics
+/// must read few images.
 #[test]
 fn a_place_is_left_after_some_leaves_however_long_its_rows_are() {
     const ROWS: u64 = 1500;
@@ -204,9 +204,9 @@ fn a_table_without_statistics_gets_them_when_it_is_first_used() {
     let table = on.db.table("t").unwrap();
     let version = table.statistics_version();
     on.work();
-    assert_eq!(per_name(&table), None, "it was not used yet");
+    assert_eq!(per_name(&table), None, "the table was not used yet");
     describe(&on.db, &table);
-    assert_eq!(per_name(&table), None, "opening it does not wait");
+    assert_eq!(per_name(&table), None, "the opening of a table does not wait");
     on.work();
     assert_eq!(rows_per_value(&table), [Some(10), Some(1)]);
     assert!(table.statistics_version() > version, "open tables keep the old statistics");
@@ -233,13 +233,13 @@ fn statistics_are_taken_again_when_a_tenth_has_changed_but_not_at_once_again() {
     let version = table.statistics_version();
     on.add(&table, 400..440);
     on.pass(60);
-    assert_eq!(table.statistics_version(), version, "not more than a tenth");
+    assert_eq!(table.statistics_version(), version, "no more than a tenth of the rows has changed");
     on.add(&table, 440..480);
     on.pass(1);
     assert_eq!(per_name(&table), Some(48));
     on.add(&table, 480..600);
     on.pass(8);
-    assert_eq!(per_name(&table), Some(48), "they were just taken");
+    assert_eq!(per_name(&table), Some(48), "the statistics were just collected");
     on.pass(2);
     assert_eq!(per_name(&table), Some(60));
 }
@@ -251,7 +251,7 @@ fn a_table_that_has_doubled_need_not_wait() {
     on.pass(1);
     on.add(&table, 100..400);
     on.work();
-    assert_eq!(per_name(&table), Some(10), "but a second must pass");
+    assert_eq!(per_name(&table), Some(10), "a second must pass first");
     on.pass(1);
     assert_eq!(per_name(&table), Some(40));
 }
@@ -286,14 +286,14 @@ fn what_changes_while_they_are_taken_counts_afterwards() {
     let on = Fixture::new();
     let table = on.table(0..1000);
     on.pass(1);
-    // Delete some rows and insert as many.
+    // Delete some rows and insert the same number of rows.
     let mut txn = on.db.begin();
     (0..120).for_each(|key| delete(&mut txn, &table, key, &row(key)).unwrap());
     add(&mut txn, &table, 1000..1120);
     txn.commit().unwrap();
     let version = table.statistics_version();
     on.pass(60);
-    assert!(table.statistics_version() > version, "the number of rows is the same, the rows are not");
+    assert!(table.statistics_version() > version, "the rows have changed, but not their number");
     let version = table.statistics_version();
     on.pass(60);
     assert_eq!(table.statistics_version(), version, "nothing has changed since");
@@ -305,24 +305,24 @@ fn settings_turn_them_off_and_a_definition_comes_first() {
     on.db.set_statistics(false, 20);
     let table = on.table(0..100);
     on.pass(60);
-    assert!(per_name(&table).is_none() && on.kept() == 0, "they are off");
+    assert!(per_name(&table).is_none() && on.kept() == 0, "statistics are off");
     let say = |by_themselves| {
         let options = StatisticsOptions { by_themselves, ..StatisticsOptions::default() };
         on.db.describe_keys(&table, encodings(&[NAME_BYTES]), options);
         on.pass(60);
     };
     say(Some(true));
-    assert_eq!(per_name(&table), Some(10), "the definition says so");
+    assert_eq!(per_name(&table), Some(10), "the definition turns statistics on");
     on.db.set_statistics(true, 20);
     say(Some(false));
     on.add(&table, 100..900);
     on.pass(60);
-    assert_eq!(per_name(&table), Some(10), "the definition forbids it");
+    assert_eq!(per_name(&table), Some(10), "the definition turns statistics off");
     on.db.analyze_table(&table).unwrap();
-    assert_eq!(per_name(&table), Some(90), "ANALYZE takes them");
+    assert_eq!(per_name(&table), Some(90), "ANALYZE collects statistics");
     on.add(&table, 900..2000);
     say(None);
-    assert_eq!(per_name(&table), Some(200), "the definition does not say");
+    assert_eq!(per_name(&table), Some(200), "the definition has no setting");
 }
 
 #[test]
@@ -409,7 +409,7 @@ fn statistics_go_with_their_table_and_their_index() {
     assert_eq!(on.kept(), 3);
     on.db.alter_tables(&[without_number(&table)]).unwrap();
     let table = on.db.table("t").unwrap();
-    assert_eq!(rows_per_value(&table), [Some(10), Some(1)], "those of the other indexes are kept");
+    assert_eq!(rows_per_value(&table), [Some(10), Some(1)], "the statistics of the other indexes are kept");
     on.db.describe_keys(&table, encodings(&[NAME_BYTES])[..2].to_vec(), StatisticsOptions::default());
     on.add_without_number(&table, 100..400);
     on.pass(10);
@@ -497,7 +497,7 @@ fn damage_that_they_meet_is_told_and_does_not_keep_others_from_theirs() {
     disk.inject(Fault::on(Op::Read).forever());
     let error = std::iter::from_fn(|| Some(on.db.run_background())).take(20).find_map(|step| step.err());
     disk.clear_faults();
-    assert!(error.is_some(), "nothing was read");
+    assert!(error.is_some(), "no read has failed");
     let told = on.db.background_errors();
     assert!(told.iter().any(|(place, _)| *place == "taking statistics"), "{told:?}");
     describe(&on.db, &table);
@@ -505,7 +505,7 @@ fn damage_that_they_meet_is_told_and_does_not_keep_others_from_theirs() {
     assert_eq!((per_name(&table), per_name(&damaged)), (Some(10), None));
     assert!(on.db.background_errors().is_empty());
     on.pass(600);
-    assert_eq!(per_name(&damaged), Some(300), "it is retried after a while");
+    assert_eq!(per_name(&damaged), Some(300), "the collection is retried after a while");
 }
 
 /// A database whose threads work in real time.
@@ -533,7 +533,7 @@ fn tables_that_go_and_change_meanwhile_are_left_alone() {
             // The moments are spread over the time in which statistics are collected.
             let moment = Duration::from_micros((round * 7919 + thread * 613) % 20_000);
             let since = Instant::now();
-            until("the moment", || since.elapsed() >= moment);
+            until("the moment has come", || since.elapsed() >= moment);
             match (round + thread) % 3 {
                 0 => {
                     let emptied = db.truncate_table(&name).unwrap();
@@ -554,7 +554,7 @@ fn tables_that_go_and_change_meanwhile_are_left_alone() {
     };
     std::thread::scope(|scope| (0..3).for_each(|thread| drop(scope.spawn(move || work(thread)))));
     assert!(db.stopped().is_none() && db.background_errors().is_empty(), "{:?}", db.background_errors());
-    assert!(reach::count("statistics taken by themselves") > taken, "none were taken");
+    assert!(reach::count("statistics taken by themselves") > taken, "no statistics were collected");
     let kept = || db.table("#statistics").map_or(0, |kept| kept.row_count());
     until("all statistics were deleted", || kept() == 0);
     db.close().unwrap();
@@ -563,7 +563,7 @@ fn tables_that_go_and_change_meanwhile_are_left_alone() {
     assert_eq!(on.kept(), 0);
 }
 
-/// Each read of a page waits for minutes; the shutdown does not.
+/// Each read of a page waits for minutes. The shutdown must not wait.
 #[test]
 fn a_shutdown_does_not_wait_for_statistics() {
     let disk = SimDisk::new();
@@ -576,8 +576,8 @@ fn a_shutdown_does_not_wait_for_statistics() {
     let table = db.table("t").unwrap();
     describe(&db, &table);
     let since = Instant::now();
-    until("they are being taken", || since.elapsed() > Duration::from_millis(200));
-    assert_eq!(per_name(&table), None, "it takes no time at all");
+    until("statistics are being collected", || since.elapsed() > Duration::from_millis(200));
+    assert_eq!(per_name(&table), None, "the collection has already ended");
     db.close().unwrap();
     assert!(since.elapsed() < Duration::from_secs(20));
 }
@@ -596,7 +596,7 @@ fn nobody_who_drops_a_table_waits_for_its_statistics() {
         let _end = RaisedAtEnd(&ended);
         describe(&db, &db.table("t").unwrap());
         let since = Instant::now();
-        until("they are being taken", || since.elapsed() > Duration::from_millis(200));
+        until("statistics are being collected", || since.elapsed() > Duration::from_millis(200));
         scope.spawn(|| {
             db.drop_table("t").unwrap();
             ended.store(true, Relaxed);
@@ -607,7 +607,7 @@ fn nobody_who_drops_a_table_waits_for_its_statistics() {
     db.close().unwrap();
 }
 
-/// Inserts rows and takes their statistics, and drops a table.
+/// Inserts rows, collects their statistics, and drops a table.
 fn workload(disk: &SimDisk) {
     let on = Fixture::open(disk);
     let table = on.table(0..60);
@@ -625,7 +625,8 @@ fn workload(disk: &SimDisk) {
     disk.acknowledge(3);
 }
 
-/// After a power cut the statistics are older or missing, and new ones are collected automatically.
+/// After a power cut the statistics are older or missing, and new statistics are collected
+/// automatically.
 fn judge(image: &SimDisk, acknowledged: u64) -> Result<(), String> {
     let on = Fixture::open(image);
     for name in on.db.table_names().iter().filter(|name| !name.starts_with('#')) {

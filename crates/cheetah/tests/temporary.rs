@@ -1,6 +1,6 @@
-//! Temporary tables: their changes are not logged, and commits do not wait for them. They are
-//! rolled back to savepoints and with their transaction, and do not exist after any power cut (Y1
-//! to Y5 of docs/developers/durability.md).
+//! Temporary tables. Their changes are not logged, and commits do not wait for them. Their changes
+//! are rolled back to savepoints and with the transaction. No temporary table exists after a power
+//! cut (Y1 to Y5 of docs/developers/durability.md).
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
@@ -100,7 +100,8 @@ fn nothing_of_them_is_logged_or_synced() {
     live_unlogged();
 }
 
-/// Changes of both kinds of tables in one transaction are rolled back, and committed, together.
+/// In one transaction, changes of both kinds of tables are rolled back together and committed
+/// together.
 fn mix() {
     let db = open(&start()).unwrap();
     let (t, x) = (db.table("t").unwrap(), create(&db));
@@ -184,7 +185,7 @@ fn a_small_one_gives_its_pages_back_as_it_goes_and_others_in_the_background() {
     assert_eq!(left_behind(&(0..40).collect::<Vec<_>>(), false), 3);
 }
 
-/// Changes both kinds of tables, with checkpoints in the middle of transactions; each commit is
+/// Changes both kinds of tables, with checkpoints in the middle of transactions. Each commit is
 /// acknowledged.
 fn workload(disk: &SimDisk) {
     let db = open(disk).unwrap();

@@ -1,7 +1,7 @@
-//! Two-phase commit: a prepared transaction stays prepared and keeps its locks until the
+//! Two-phase commit. A prepared transaction remains prepared and keeps its locks until the
 //! coordinator decides, even if the server crashes at any moment (C8, H2, M3).
 //!
-//! The workload acknowledges to the simulated disk the steps that are durable; each later crash
+//! The workload acknowledges to the simulated disk the steps that are durable. Each later crash
 //! image must contain these steps.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
@@ -17,9 +17,9 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 use support::*;
 
-/// The number of rows before the transaction, and the first key that it inserts.
+/// The number of rows before the transaction, and the first key that the transaction inserts.
 const BEFORE: u64 = 8;
-/// The number of rows that it inserts, some of them with a large value.
+/// The number of rows that the transaction inserts. Some of them have a large value.
 const INSERTED: u64 = 12;
 
 fn xid(name: &str) -> Xid {
@@ -88,8 +88,8 @@ fn is_locked(db: &Db) -> bool {
     matches!(txn.lock_table(&table, LockMode::Exclusive), Err(Error::LockTimeout))
 }
 
-/// Returns whether other transactions cannot change the rows that the prepared transaction changed
-/// and inserted, but can change neighbouring rows (M3).
+/// Returns whether other transactions can change only the neighbours of the rows that the prepared
+/// transaction changed and inserted (M3).
 fn keeps_its_rows(db: &Db) -> bool {
     let table = db.table("t").unwrap();
     let mut txn = db.begin();
@@ -104,11 +104,11 @@ fn keeps_its_rows(db: &Db) -> bool {
 /// The outcome of the transaction in a crash image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Outcome {
-    /// It was rolled back.
+    /// The transaction was rolled back.
     Before,
-    /// It waits for a decision.
+    /// The transaction waits for a decision.
     Waits,
-    /// It was committed.
+    /// The transaction was committed.
     After,
 }
 
@@ -145,7 +145,7 @@ fn outcome(image: &SimDisk, commits: bool) -> std::result::Result<Outcome, Strin
     }
 }
 
-/// Runs `workload` and cuts power at every moment, and in some recoveries; `allowed` returns the
+/// Runs `workload` and cuts power at every moment, and in some recoveries. `allowed` returns the
 /// allowed outcomes for the last acknowledged number.
 fn explore_all(
     workload: impl FnOnce(&SimDisk),
@@ -211,7 +211,7 @@ fn h2_what_was_prepared_before_a_checkpoint_waits_after_every_power_cut() {
     explore_preparing(true).unwrap();
 }
 
-/// Prepares and commits in two steps; the decision is acknowledged between them.
+/// Prepares and commits in two steps. The decision is acknowledged between them.
 fn explore_committing() -> std::result::Result<(), String> {
     let workload = |disk: &SimDisk| {
         let db = open(disk).unwrap();
@@ -236,7 +236,7 @@ fn a_commit_in_two_halves_is_there_or_waits_after_every_power_cut() {
     explore_committing().unwrap();
 }
 
-/// Prepares and rolls back; power is also cut in the middle of the rollback.
+/// Prepares and rolls back. Power is also cut in the middle of the rollback.
 fn explore_rolling_back() -> std::result::Result<(), String> {
     let workload = |disk: &SimDisk| {
         let db = open(disk).unwrap();

@@ -1,5 +1,5 @@
-//! A transaction without any remaining change does not wait for the log at its end; a transaction
-//! with a change does (I6 of `db/transaction/handle.rs`).
+//! A transaction without any remaining change does not wait for the log at its end. A transaction
+//! with a change waits for the log (I6 of `db/transaction/handle.rs`).
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
@@ -107,8 +107,8 @@ fn a_prepared_transaction_that_changed_nothing_keeps_its_locks_to_its_end() {
     other.commit().unwrap();
 }
 
-/// Rolled-back changes are in the log, but no transaction waits for them; purge skips them, and a
-/// startup finds the rows unchanged.
+/// Rolled-back changes are in the log, but no commit waits until these changes are durable. Purge
+/// skips them, and a startup finds the rows unchanged.
 fn take_back() {
     let disk = SimDisk::new();
     let (db, table) = start(&disk);

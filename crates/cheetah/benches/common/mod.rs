@@ -1,4 +1,4 @@
-//! Shared by the benches: arguments, process statistics of the kernel, and tables.
+//! Shared by the benches: arguments, the kernel's statistics of the process, and tables.
 #![allow(dead_code, reason = "each bench uses a part")]
 
 use cheetah::testing::base::{Error, Result};
@@ -32,14 +32,14 @@ pub(crate) fn number(options: &BTreeMap<String, String>, name: &str, default: u6
     options.get(name).map_or(default, |value| value.parse().expect("a number"))
 }
 
-/// Creates an empty directory, removing an existing one.
+/// Creates an empty directory. First removes an existing directory.
 pub(crate) fn empty(directory: &Path) -> Result<()> {
     let _ = std::fs::remove_dir_all(directory);
     std::fs::create_dir_all(directory).map_err(|e| Error::io("create", "the directory", e))
 }
 
-/// Processor time of the threads of this process in nanoseconds, by thread name. Empty if not on
-/// Linux.
+/// Processor time of the threads of this process in nanoseconds, by thread name. The map is empty
+/// on systems other than Linux.
 pub(crate) fn cpu_ns() -> BTreeMap<String, u64> {
     let mut all = BTreeMap::new();
     for task in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
@@ -50,7 +50,8 @@ pub(crate) fn cpu_ns() -> BTreeMap<String, u64> {
     all
 }
 
-/// Memory of this process in KiB, from the line `field` of /proc/self/status. 0 if not on Linux.
+/// Memory of this process in KiB, from the line `field` of /proc/self/status. 0 on systems other
+/// than Linux.
 pub(crate) fn memory_kib(field: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with(field)).unwrap_or_default();

@@ -10,7 +10,7 @@ use crate::pool::{EntryGuard, Frame, Merged, PageRef, Pool, Residence};
 use crate::segment::Stream;
 use std::sync::Arc;
 
-/// The length of an image that is written to be certainly damaged.
+/// The length of an image that is deliberately written as damaged.
 const DAMAGED_IMAGE_BYTES: usize = 256;
 /// Changes that have been pending for this number of epochs are applied, because no reader has
 /// checked the leaf during this time.
@@ -117,9 +117,8 @@ impl ColdLeaves {
     }
 
     /// Reads a page with pending changes of `epoch`, which applies them to its frame. Returns
-    /// `None` if it no longer has such changes. A damaged page gets an image that is certainly
-    /// damaged, because otherwise a later read might succeed and return the page without the
-    /// changes (B9).
+    /// `None` if it no longer has such changes. A damaged page receives a deliberately damaged
+    /// image. Otherwise a later read could succeed and return the page without the changes (B9).
     pub(super) fn read_to_merge(&self, pool: &Pool, pid: PageId, epoch: Epoch) -> Result<Option<PageRef>> {
         let mut has_failed = false;
         loop {
@@ -136,7 +135,7 @@ impl ColdLeaves {
         }
     }
 
-    /// Gives a damaged page an image that is certainly damaged, and drops its pending changes. Does
+    /// Gives a damaged page a deliberately damaged image, and drops its pending changes. Does
     /// nothing and returns `false` if a thread is reading or has reserved the page. Otherwise
     /// returns `true`: the page has no pending changes of `epoch`.
     fn damage_for_certain(&self, pool: &Pool, pid: PageId, epoch: Epoch, error: &Error) -> Result<bool> {
@@ -186,9 +185,8 @@ impl ColdLeaves {
         }
     }
 
-    /// Applies the oldest pending changes to their leaves and writes the leaves, while pending
-    /// changes use too much memory or have been pending for too long. Writes at most `pages_max`
-    /// leaves. Returns their number.
+    /// While pending changes use too much memory or are too old, applies the oldest of them to
+    /// their leaves and writes the leaves. Writes at most `pages_max` leaves. Returns their number.
     pub(super) fn merge_oldest(&self, pool: &Pool, pages_max: usize) -> Result<usize> {
         let full = pool.memory().buffered_limit() * FULL_EIGHTHS / 8;
         let mut merged = 0;
@@ -212,8 +210,8 @@ impl ColdLeaves {
         Ok(merged)
     }
 
-    /// Returns whether changes have been pending for so long that their leaf should be read: it may
-    /// be damaged (B9).
+    /// Returns whether some changes have been pending so long that their leaf should be read,
+    /// because the leaf may be damaged (B9).
     fn has_waited_long(&self, pool: &Pool) -> bool {
         let before = Epoch(pool.epoch().0.saturating_sub(EPOCHS_MAX));
         sound!(self.pending.waits_since_before(before), "buffering: let changes wait for ever")
@@ -234,8 +232,8 @@ impl ColdLeaves {
 impl Leaves {
     /// Applies all pending changes to their leaves and writes the leaves, in the order of trees and
     /// pages, which is the order of a scan. Calls `goes_on` with the number of finished leaves, and
-    /// continues while it returns true. After an error of one page continues with the next, and
-    /// returns the first error. Blocks for I/O.
+    /// continues while it returns true. After an error of one page it continues with the next page,
+    /// and finally returns the first error. Blocks for I/O.
     pub fn fold_waiting(&self, goes_on: &mut dyn FnMut(usize) -> bool) -> Result<()> {
         let pool = &*self.pool;
         let epoch = pool.epoch();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// The size of a block: a page of the operating system.
 const BLOCK_BYTES: usize = 4096;
-/// The head of a cell: the number of the next cell, and the number of bytes in this one.
+/// The head of a cell: the number of the next cell, and the number of bytes in this cell.
 const HEAD_BYTES: usize = 6;
 const NO_CELL: u32 = u32::MAX;
 
@@ -35,15 +35,15 @@ pub(super) struct Cells<const CELL_BYTES: usize> {
     blocks: Vec<BlockOfCells>,
     /// Number of blocks with memory.
     count: usize,
-    /// Blocks with a free cell, each once, and some blocks that have become full.
+    /// Blocks with a free cell, without duplicates, and some blocks that have become full.
     with_room: Vec<usize>,
-    /// Indexes in `blocks` whose block was returned.
+    /// The indexes in `blocks` of returned blocks.
     gone: Vec<usize>,
 }
 
 #[derive(Default, Debug)]
 struct BlockOfCells {
-    /// `None` after it was returned.
+    /// `None` after the memory was returned.
     memory: Option<PageBuf>,
     /// A bit for each cell in use.
     used: u64,
@@ -246,6 +246,6 @@ mod tests {
         chains.iter().for_each(|(chain, _)| cells.free(*chain));
         let here = cells.blocks.iter().filter(|block| block.memory.is_some()).count();
         assert_eq!((cells.memory_bytes(), here), (0, 0));
-        assert!(cells.blocks.len() < 2000, "blocks that went back are used again");
+        assert!(cells.blocks.len() < 2000, "returned blocks are used again");
     }
 }

@@ -1,6 +1,6 @@
-//! Copies a leaf without making a frame for it, for a reader of a few of its records.
+//! Copies a leaf without a frame, for a reader of a few of its records.
 //!
-//! A frame would evict another page, and if the leaf has pending changes, the frame would be dirty
+//! A frame would evict another page. If the leaf has pending changes, the frame would also be dirty
 //! and would have to be written. `Pool::image_to_peek` (`pool/reading/peek.rs`) chooses between a
 //! copy and a frame. Cursors check `Leaves::may_peek` first.
 

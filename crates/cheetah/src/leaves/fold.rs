@@ -1,9 +1,9 @@
 //! Folding applies the pending changes of a leaf to its image and writes a new image, without
 //! publishing a frame.
 //!
-//! No thread waits for a fold. One thread reads, changes and writes the image on its own. Then,
-//! under the lock of the page's entry, the new image replaces the old one if nothing has changed
-//! meanwhile; otherwise it is discarded (B16).
+//! No thread waits for a fold. One thread alone reads the old image, changes it and writes the new
+//! image. Then, under the lock of the page's entry, the new image replaces the old image if nothing
+//! has changed meanwhile. Otherwise the new image is discarded (B16).
 
 use super::ColdLeaves;
 use crate::base::{reach, sound, Epoch, PageId, Result};
@@ -37,7 +37,7 @@ impl ColdLeaves {
         let Folding { image, epoch, .. } = *folding;
         let frame = match pool.read_frame(&image) {
             // The image may have been replaced, and its segment deleted. If it is damaged, the next
-            // reader of the page gets the error.
+            // reader of the page receives the error.
             Err(error) if self.is_damage(&error) || is_replaced(pool, folding) => {
                 reach::mark("fold of what cannot be read");
                 return Ok(false);

@@ -1,8 +1,8 @@
 //! Leaves: pages of trees that can be read and changed without a frame.
 //!
 //! A leaf without a frame is *cold*. A record can be read from its image ([`peek`]), a filter may
-//! show that it lacks a key ([`filters`]), and changes may be *pending* in memory until the leaf
-//! gets a frame or a new image (decisions
+//! show that the leaf lacks a key ([`filters`]), and changes may be *pending* in memory until the
+//! leaf receives a frame or a new image (decisions
 //! [40](../../../../docs/developers/decisions/0040-buffered-inserts.md) and
 //! [41](../../../../docs/developers/decisions/0041-changes-without-their-leaf.md)). Status
 //! variables call pending changes entries. The pool below moves pages and does not interpret keys.
@@ -17,20 +17,21 @@
 //!       residence and its location. They exist only while the page has no frame. They are removed
 //!       when its frame is published, when a new image contains them, or when they are dropped.
 //!   B2  A ticket names an image. It is made under the shared latch of the parent that names the
-//!       page, or from an image whose own fences include the key. It is valid while this image is
-//!       the newest and the page has no frame, because fences change only in frames, a changed
-//!       frame gets a new location before it is evicted, and locations are never reused.
+//!       page, or from an image whose own fences include the key. The ticket is valid while this
+//!       image is the newest and the page has no frame. This is enough: fences change only in
+//!       frames, a changed frame receives a new location before it is evicted, and locations are
+//!       never reused.
 //!   B3  Pending changes fit into their leaf: the entry of an evicted leaf notes the leaf's free
 //!       bytes. A new record counts as if its key shared no prefix with the page. A record that
-//!       replaces another counts with the difference in length. No changes are pending for a leaf
-//!       whose free bytes are unknown. For a leaf that is known to be full, changes that need no
-//!       additional bytes may be pending.
-//!   B4  A frame that gets pending changes is dirty in their epoch before other threads can see it.
-//!       If the changes belong to two epochs, the image with the changes of the ended epoch is
-//!       written first.
-//!   B5  A page with pending changes of an epoch is in `pending` of the epoch's changes. It moves
-//!       from there to `dirty`, or is written, and never moves back: a walk over both begins with
-//!       `pending`.
+//!       replaces another record counts with the difference in length. No changes are pending for a
+//!       leaf whose free bytes are unknown. For a leaf that is known to be full, changes that need
+//!       no additional bytes may be pending.
+//!   B4  A frame that receives pending changes is dirty in their epoch before other threads can see
+//!       the frame. If the changes belong to two epochs, the image with the changes of the ended
+//!       epoch is written first.
+//!   B5  A page with pending changes of an epoch is in the set `pending` of the epoch's changes.
+//!       The page moves from there to `dirty`, or is written, and never moves back. So a walk over
+//!       both sets begins with `pending`.
 //!   B6  An image with pending changes moves only in their epoch (C1).
 //!
 //!   B7 to B12, B14 to B20  See docs/developers/leaves.md.

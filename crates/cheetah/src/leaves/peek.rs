@@ -48,8 +48,8 @@ pub type InImage = Option<Option<RecordCopy>>;
 
 impl Leaves {
     /// Lets `look` find the record of `key` in the image of page `pid`, if the page is a leaf that
-    /// is not in memory and need not be. The result is then the record at some point during this
-    /// call. Otherwise, or if `look` returns `None`, pins the page like
+    /// is not in memory and need not be loaded. The result is then the record at some point during
+    /// this call. Otherwise, or if `look` returns `None`, pins the page like
     /// [`Pool::fetch`](crate::pool::Pool::fetch). May do I/O.
     pub fn fetch_or_peek(
         &self,
@@ -83,7 +83,7 @@ impl Leaves {
 
     /// Like [`fetch_or_peek`](Self::fetch_or_peek), for a change of the record while its leaf stays
     /// without a frame. Returns the image, and the record in it, if there is one. Returns `None` if
-    /// the leaf should get a frame, or if `look` returns `None`. May do I/O.
+    /// the leaf should receive a frame, or if `look` returns `None`. May do I/O.
     pub fn peek_to_change(
         &self,
         pid: PageId,
@@ -139,7 +139,7 @@ impl Leaves {
             let mut pending = RecordCopy::default();
             match self.cold.pending.find(image.pid, key, &mut pending)? {
                 Waiting::Nothing => {}
-                // A mark without its record: the page decides (B8).
+                // A delete mark without its record: the page itself must be read (B8).
                 Waiting::Record(Size::Unknown) if stored.record.is_none() => return Ok(None),
                 Waiting::Record(_) => stored.record = Some(pending),
                 Waiting::Removal => stored.record = None,

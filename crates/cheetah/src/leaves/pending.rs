@@ -21,10 +21,10 @@ const SHARD_BYTES_MIN: usize = 4 << 20;
 const CHAIN_BYTES_MAX: usize = 16 << 10;
 /// The approximate number of bytes that the order takes for each page.
 const PLACE_BYTES: usize = 2 * size_of::<Place>();
-/// It is assumed that while a checkpoint reads one page, at most 1/`LOGGED_PART` of a page is
-/// logged. At 10,000 pages per second, this is 40 MB of log per second.
+/// The assumed maximum of logging: while a checkpoint reads one page, at most 1/`LOGGED_PART` of a
+/// page is logged. At 10,000 pages per second, this is 40 MB of log per second.
 const LOGGED_PART: u32 = 4;
-/// From this length on, invalid elements are removed from the order.
+/// The length of the order from which on its invalid elements are removed.
 const ORDER_MIN: usize = 1024;
 
 /// The pending changes of a page that belong to one epoch.
@@ -34,9 +34,9 @@ struct EpochPending {
     /// The changes, as `format::page` encodes them.
     chain: Chain,
     chain_bytes: u32,
-    /// The maximum number of bytes by which they make the page grow.
+    /// The maximum number of bytes by which the changes make the page grow.
     growth_bytes: u32,
-    /// The number of leading bytes that are in listed change files (V3).
+    /// The length of the first part of the changes, which is in listed change files (V3).
     saved_bytes: u32,
     /// The epoch in which the first of the changes was added or restored.
     since: Epoch,
@@ -68,14 +68,14 @@ pub(super) struct Unsaved {
 /// page's older changes have this `since`.
 type Place = (PageId, Epoch);
 
-/// Whether a record that was found is certainly in the leaf, so that its length in the leaf is
+/// Whether a record that a search found is certainly in the leaf. Then its length in the leaf is
 /// known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Size {
     /// The record is in the leaf.
     Known,
-    /// The record was delete-marked without reading the leaf, which may have another record or
-    /// none.
+    /// The record was delete-marked without a read of the leaf. The leaf may have another record or
+    /// no record.
     Unknown,
 }
 
@@ -171,7 +171,8 @@ pub(super) struct Pending {
     shards: Shards<Shard>,
     pages: AtomicUsize,
     pages_max: usize,
-    /// The order in which pages got their older changes. Some elements are no longer valid.
+    /// The pages in the order in which their older changes became pending. Some elements are no
+    /// longer valid.
     order: Mutex<VecDeque<Place>>,
     /// Trees whose pending changes were dropped as lost.
     given_up: Mutex<Vec<TreeId>>,
@@ -190,7 +191,7 @@ impl Pending {
             cells: Cells::new(source.clone()),
             bytes: Vec::new(),
         };
-        // There are few shards if memory is small, because each has a block that is not full.
+        // There are few shards if memory is small, because each shard has a block that is not full.
         let shards = (memory.limit() / SHARD_BYTES_MIN).min(SHARDS_MAX);
         Self {
             is_on: AtomicBool::new(config.buffers_changes),
@@ -241,7 +242,7 @@ impl Pending {
     }
 
     /// Returns whether a change that makes a page grow by `bytes` may become pending: the page has
-    /// `room` for all its changes, and they can be searched quickly.
+    /// `room` for all its changes, and the changes stay few enough for a fast search.
     pub(super) fn fits(&self, pid: PageId, bytes: usize, room: usize) -> bool {
         self.shards.lock(pid).fits(pid, bytes, room)
     }
@@ -259,15 +260,15 @@ impl Pending {
         })
     }
 
-    /// Releases reserved bytes. Returns whether no bytes are reserved any more. Must be called
-    /// under the lock of the page's entry.
+    /// Releases reserved bytes. Returns whether all reservations of the page have ended. Must be
+    /// called under the lock of the page's entry.
     pub(super) fn release(&self, pid: PageId, bytes: usize) -> bool {
         self.shards.change(pid, |shard| shard.release(pid, bytes))
     }
 
-    /// Adds a change to the changes of `epoch`, and ends its reservation. Returns whether it is the
-    /// first change of the epoch, and whether it had the last reservation. Must be called under the
-    /// lock of the page's entry.
+    /// Adds a change to the changes of `epoch`, and ends its reservation. Returns whether the
+    /// change is the first of the epoch, and whether it had the last reservation of the page. Must
+    /// be called under the lock of the page's entry.
     pub(super) fn put(
         &self,
         pid: PageId,
@@ -308,7 +309,7 @@ impl Pending {
         self.shards.change(pid, |shard| shard.find(pid, key, record))
     }
 
-    /// Returns whether a page has pending changes of a key that begins with `beginning`.
+    /// Returns whether a page has a pending change of a key that begins with `beginning`.
     pub(super) fn has_beginning(&self, pid: PageId, beginning: &[u8]) -> Result<bool> {
         self.shards.change(pid, |shard| {
             shard.bytes.clear();
@@ -324,8 +325,8 @@ impl Pending {
         })
     }
 
-    /// The length of a page's pending changes. It only grows as long as the page gets no new image
-    /// or frame.
+    /// The length of a page's pending changes. Until the page has a new image or a frame, the
+    /// length only grows.
     pub(super) fn bytes_waiting(&self, pid: PageId) -> usize {
         self.shards.lock(pid).chain_bytes(pid)
     }
@@ -384,8 +385,8 @@ impl Pending {
     }
 
     /// Appends to `bytes` the changes of an epoch that are not in listed change files, or all its
-    /// changes if `all`. They then count as saved. Returns `None` if the older changes do not
-    /// belong to this epoch.
+    /// changes if `all`. The appended changes then count as saved. Returns `None` if the older
+    /// changes do not belong to this epoch.
     pub(super) fn save(&self, pid: PageId, epoch: Epoch, all: bool, bytes: &mut Vec<u8>) -> Option<Unsaved> {
         self.shards.change(pid, |shard| {
             let older = shard.older.get_mut(&pid.0).filter(|older| older.epoch == epoch)?;
@@ -399,7 +400,7 @@ impl Pending {
         })
     }
 
-    /// Notes that no change file is valid for a page any more, because its image was replaced or
+    /// Notes that change files are no longer valid for a page, because its image was replaced or
     /// moved.
     pub(super) fn forget_saved(&self, pid: PageId) {
         self.shards.change(pid, |shard| {
@@ -427,8 +428,8 @@ impl Pending {
         is_first
     }
 
-    /// Moves the changes of an abandoned epoch to the next epoch. Returns whether there were any,
-    /// and whether the next epoch already had changes.
+    /// Moves the changes of an abandoned epoch to the next epoch. Returns whether there were such
+    /// changes, and whether the next epoch already had changes.
     pub(super) fn carry_over(&self, pid: PageId, given_up: Epoch) -> (bool, bool) {
         self.shards.change(pid, |shard| {
             let older = shard.older.get_mut(&pid.0).filter(|older| older.epoch == given_up);

@@ -11,8 +11,8 @@ use crate::pool::{
     EntryGuard, MiniTransaction, PageClass, PageEntry, Pool, Reserve, ReservedToken, Residence,
 };
 
-/// The assumption of a change about a record that was not read. If it proves wrong, damage is
-/// reported (B8).
+/// The assumption of a change about a record that was not read. If the assumption is wrong, damage
+/// is reported (B8).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expect {
     /// There is no live record.
@@ -71,7 +71,8 @@ impl Ticket {
 }
 
 impl Leaves {
-    /// Returns whether tickets are possible. They are not before the first page was evicted.
+    /// Returns whether tickets are possible: changes may become pending, and a page was evicted
+    /// since startup.
     pub fn has_tickets(&self) -> bool {
         self.cold.pending.is_on() && self.pool.has_evicted()
     }
@@ -158,8 +159,8 @@ impl Leaves {
     }
 
     /// Makes a change of `key` pending for its leaf, in its reserved place. If a thread inside a
-    /// mini-transaction has given the leaf a frame or freed it, only releases the place and returns
-    /// `false` (B20).
+    /// mini-transaction has made a frame for the leaf or freed the leaf, only releases the place
+    /// and returns `false` (B20).
     pub fn buffer(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -183,14 +184,14 @@ impl Leaves {
             entry.set_pending(true);
             self.pool.changes_of(epoch).mark_pending(pid);
         }
-        // If the leaf is changed again soon, it should get a frame.
+        // If the leaf is changed again soon, it should receive a frame.
         self.pool.note_passed(&mut entry);
         self.end_reservation(entry, pid, is_last);
         self.cold.pending.puts.one();
         true
     }
 
-    /// Counts a change that got no place, so that the leaf itself is changed inside the
+    /// Counts a change without a place: the leaf itself is then changed inside the
     /// mini-transaction.
     pub fn note_refused(&self) {
         self.cold.pending.refused.one();
@@ -206,17 +207,17 @@ impl Leaves {
             self.pool.wake_readers(pid);
             return;
         }
-        // The lock of the entry must be released first, because a waiter takes it while it holds
-        // the lock that `wake_readers` takes (B20).
+        // The lock of the entry must be released first. A waiter takes the entry's lock while it
+        // holds the lock that `wake_readers` takes (B20).
         drop(entry);
         if sound!(is_wanted, "leaves: wake nobody who waits for a reserved leaf") {
             self.pool.wake_readers(pid);
         }
     }
 
-    /// Runs `f` on the record of `key`: on the pending record if a change is pending, and otherwise
-    /// on `stored`, the record in the image that the ticket names. No thread changes the record
-    /// while `f` runs. Returns `None` if the ticket is no longer valid.
+    /// Runs `f` on the record of `key`. That is the pending record if a change is pending, and
+    /// otherwise `stored`, the record in the image that the ticket names. No thread changes the
+    /// record while `f` runs. Returns `None` if the ticket is no longer valid.
     pub fn with_stored<R>(
         &self,
         ticket: &Ticket,
@@ -240,9 +241,9 @@ impl Leaves {
         }))
     }
 
-    /// Returns whether memory and disk allow more pending changes. The disk matters because a page
-    /// with pending changes is later written as a whole (B12), and a checkpoint must be able to
-    /// read all such pages in time (B15).
+    /// Returns whether memory and disk allow more pending changes. The disk needs space, because a
+    /// page with pending changes is later written as a whole (B12). A checkpoint must also be able
+    /// to read all such pages in time (B15).
     pub(super) fn may_be_pending(&self) -> bool {
         let cold = &self.cold;
         if cold.pending.pages_are_many() || cold.small.are_many() {
@@ -253,8 +254,9 @@ impl Leaves {
 }
 
 impl ColdLeaves {
-    /// Returns whether changes of the leaf with this entry may become pending, if any changes may.
-    /// Whether a change fits is checked later.
+    /// Returns whether changes of the leaf with this entry may become pending, assuming that
+    /// [`may_be_pending`](Self::may_be_pending) is true. A later check decides whether a change
+    /// fits.
     pub(super) fn may_be_pending_for(&self, entry: &PageEntry) -> bool {
         entry.class() == PageClass::Base && entry.room().is_some()
     }
@@ -276,8 +278,8 @@ impl ColdLeaves {
 
 fn is_good(entry: &PageEntry, ticket: &Ticket) -> bool {
     let is_other = entry.location() != Some(ticket.location);
-    // If its free bytes are unknown, not even a removal may become pending, because the page may be
-    // damaged.
+    // If the leaf's free bytes are unknown, not even a removal may become pending, because the page
+    // may be damaged.
     entry.residence() == Residence::Stored
         && entry.room().is_some()
         && !sound!(is_other, "buffering: do not ask whether the image is the same")

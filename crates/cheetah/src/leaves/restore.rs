@@ -1,6 +1,6 @@
-//! Startup restores the saved changes ([`super::save`]). If they exceed the memory limit, it does
-//! so in several passes, each of which restores the changes of a part of the pages and applies them
-//! to these pages.
+//! Startup restores the saved changes ([`super::save`]). If the changes exceed the memory limit,
+//! startup makes several passes. Each pass restores the changes of a part of the pages and applies
+//! them to these pages.
 
 use super::{change_file, ColdLeaves, Leaves};
 use crate::base::hash::hash_number;
@@ -44,9 +44,9 @@ impl Leaves {
         Ok(damaged)
     }
 
-    /// Makes a leaf or a change file that the disk cannot read count as damaged, so that its
-    /// pending or saved changes are dropped. Used to copy a damaged database, because the disk will
-    /// not become readable later.
+    /// From now on, treats a leaf or a change file that the disk cannot read as damaged, so that
+    /// its pending or saved changes are dropped. Used to copy a damaged database, because the disk
+    /// will not become readable later.
     pub fn take_unread_for_damaged(&self) {
         self.cold.takes_unread_for_damaged.store(true, Relaxed);
     }
@@ -87,7 +87,7 @@ struct Restoring<'p> {
 }
 
 impl Restoring<'_> {
-    /// Runs one pass. Returns whether it was the last.
+    /// Runs one pass. Returns whether it was the last pass.
     fn restore(&mut self, listed: &[ListedFile], damaged: &mut Vec<(Vec<TreeId>, Error)>) -> Result<bool> {
         for file in listed {
             let read = change_file::read(self.pool.segments().durable(), self.pool.keys(), file, |saved| {

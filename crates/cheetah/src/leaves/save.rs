@@ -3,28 +3,30 @@
 //! ([decision 44](../../../../../docs/developers/decisions/0044-changes-are-saved.md)).
 //!
 //! Invariants
-//!   V1  The changes that are saved for a page and an epoch are those that were pending at the
-//!       epoch switch. They are saved with the page's image in the page map of that epoch. Both are
-//!       read under the lock of the page's entry while the oldest changes belong to that epoch, and
-//!       as long as they do, the image can only change together with them (B6, C1).
-//!   V2  Under the same lock the changes become changes of the next epoch, as after an abandoned
-//!       checkpoint. So each checkpoint saves or writes all pending changes.
-//!   V3  A file contains the changes that no listed file has yet (of a page whose image moved, all:
-//!       V5), or all changes of every page. It is listed in addition to the previous files, unless
-//!       it contains all changes of every page. The checkpoint after an abandoned checkpoint saves
-//!       all changes, because the file of the abandoned checkpoint is not valid.
+//!   V1  For a page and an epoch, the changes that were pending at the epoch switch are saved. They
+//!       are saved with the page's image in the page map of that epoch. Changes and image are read
+//!       under the lock of the page's entry while the oldest changes belong to that epoch. As long
+//!       as this is so, the image can only change together with the changes (B6, C1).
+//!   V2  Under the same lock the saved changes become changes of the next epoch, as after an
+//!       abandoned checkpoint. So each checkpoint saves or writes all pending changes.
+//!   V3  A file contains all changes of every page, or only the changes that no listed file has
+//!       yet. In the latter case it also contains all changes of each page whose image moved (V5).
+//!       The file is listed in addition to the previous files, unless it contains all changes of
+//!       every page. The checkpoint after an abandoned checkpoint saves all changes, because the
+//!       file of the abandoned checkpoint is not valid.
 //!   V4  Startup restores a record if the page map names its image. Locations are never reused, so
-//!       it skips the records of a page that was written after the record. It restores records in
-//!       the order of the files. If a file is damaged, it restores no records of the trees in that
-//!       file.
+//!       startup skips the records of a page that was written after the record. Startup restores
+//!       records in the order of the files. If a file is damaged, it restores no records of the
+//!       trees in that file.
 //!   V5  When an image with pending changes moves, the files are no longer valid for these changes.
 //!   V6  Saving may use the reserve of the disk. For each leaf with pending changes the space of a
-//!       page is promised (B12). A file takes less, except for its parity if there are few leaves.
-//!   V7  A file is unlinked once an epoch is committed that does not list it, and at startup. The
+//!       page is promised (B12). A file needs less space than that; only its parity can exceed the
+//!       promise, if there are few leaves.
+//!   V7  A file is unlinked once an epoch that does not list it is committed, and at startup. The
 //!       file of an abandoned checkpoint is unlinked at once, unless its commit may be durable.
 //!   V8  After damage of a listed file, repaired or not, the next file contains all changes.
-//! Locks     `files`, held briefly. It may be locked while the lock of scrubbed files is held. Only
-//!           the keys' list of change files is locked while it is held.
+//! Locks     `files`, held briefly. It may be locked while the lock of scrubbed files is held.
+//!           While `files` is held, only the keys' list of change files is locked.
 
 use super::change_file::{self, Reading, Writer};
 use super::pending::Unsaved;
@@ -36,7 +38,8 @@ use crate::format::state::ListedFile;
 use crate::memory::MemoryUse;
 use crate::pool::{Pool, Residence};
 
-/// The maximum number of listed files. If it is reached, the next file contains all changes.
+/// The maximum number of listed files. When this number is reached, the next file contains all
+/// changes.
 const LISTED_MAX: usize = 32;
 
 /// The change files of the last committed epoch.
@@ -53,7 +56,7 @@ pub(super) struct SavedFiles {
     orphans: Vec<Epoch>,
     /// The epoch whose checkpoint may be writing its file.
     in_writing: Option<Epoch>,
-    /// Whether the last checkpoint found the disk full. If so, the next checkpoint saves nothing.
+    /// Whether the last checkpoint met a full disk. If so, the next checkpoint saves nothing.
     is_disk_full: bool,
 }
 
@@ -74,7 +77,7 @@ pub(crate) struct Saving<'l> {
     leaves: &'l Leaves,
     epoch: Epoch,
     extent: Extent,
-    /// Created with the first record.
+    /// Created when the first record is pushed.
     writer: Option<Writer>,
     changes: Vec<u8>,
     listed: Vec<ListedFile>,
@@ -106,8 +109,8 @@ impl Leaves {
     }
 
     /// Returns the part of the pending changes that a checkpoint saves. It is `Nothing` if changes
-    /// may not be pending, and in the first checkpoint after one that found the disk full, which
-    /// must fold, because saving frees no space.
+    /// may not be pending. It is also `Nothing` after a checkpoint that met a full disk: the next
+    /// checkpoint must fold, because saving frees no space.
     fn extent_of_saving(&self, epoch: Epoch) -> Extent {
         let pending = &self.cold.pending;
         let mut files = self.cold.files.lock();
@@ -144,7 +147,8 @@ impl Leaves {
     }
 
     /// Reads the listed files that have changes of any of `trees`. Returns the damage that cannot
-    /// be repaired, except in files that are no longer listed after the read. Blocks for I/O.
+    /// be repaired, without the damage of files that are no longer listed after the read. Blocks
+    /// for I/O.
     pub fn check_change_files(&self, trees: &[TreeId]) -> Vec<Error> {
         let listed = self.cold.listed_files();
         let of_trees = listed.iter().filter(|file| file.trees.iter().any(|tree| trees.contains(tree)));
@@ -201,8 +205,8 @@ impl Saving<'_> {
         let unsaved = cold.pending.save(pid, self.epoch, self.extent == Extent::All, &mut self.changes);
         let Some(Unsaved { begins, growth_bytes }) = unsaved else { return Ok(()) };
         cold.carry_over_pending(pool, pid, self.epoch);
-        // An unknown number of free bytes is written as 0. So for a full leaf the number is unknown
-        // after a startup.
+        // An unknown number of free bytes is written as 0. So after a startup the number of a full
+        // leaf is unknown.
         let room = entry.room().unwrap_or(0);
         drop(entry);
         if !sound!(!self.changes.is_empty(), "saving: forget what waits") {
@@ -268,7 +272,7 @@ impl Drop for Saving<'_> {
 }
 
 impl ColdLeaves {
-    /// Notes that an epoch is committed that lists these files.
+    /// Notes that an epoch that lists these files is committed.
     fn note_listed(&self, pool: &Pool, listed: Vec<ListedFile>) {
         let mut files = self.files.lock();
         let before = std::mem::replace(&mut files.listed, listed);
@@ -277,7 +281,7 @@ impl ColdLeaves {
         let mut gone: Vec<_> = before.iter().map(|file| file.epoch).collect();
         gone.append(&mut files.orphans);
         gone.retain(|epoch| files.listed.iter().all(|file| file.epoch != *epoch));
-        // A file may have been removed just before its damage was noted, so it is not listed now.
+        // A damaged file is no longer listed if it was removed just before its damage was noted.
         let SavedFiles { listed, damaged, .. } = &mut *files;
         damaged.retain(|epoch| listed.iter().any(|file| file.epoch == *epoch));
         let is_intact = damaged.is_empty();
@@ -335,8 +339,8 @@ impl ColdLeaves {
         }
     }
 
-    /// Notes that a file is damaged. Its changes are in memory, or will be. The damage is a
-    /// background error until a checkpoint has rewritten all changes.
+    /// Notes that a file is damaged. Its changes are already in memory, or startup is restoring
+    /// them. The damage is a background error until a checkpoint has rewritten all changes.
     pub(super) fn note_damaged_file(&self, pool: &Pool, file: &ListedFile, damage: Error) {
         let mut files = self.files.lock();
         if !files.damaged.contains(&file.epoch) {
@@ -358,8 +362,8 @@ mod tests {
     use crate::base::Config;
     use crate::leaves::testing::Database;
 
-    /// A checkpoint may remove a change file between the check that it is listed and the note that
-    /// it is damaged: the next checkpoint removes the note.
+    /// A checkpoint may remove a change file after the check that the file is listed and before its
+    /// damage is noted. The next checkpoint removes this note.
     #[test]
     fn damage_of_a_change_file_that_has_gone_is_forgotten() {
         let db = Database::new(&Config::tiny());

@@ -8,7 +8,7 @@ use crate::pool::Pool;
 /// The progress of a pass.
 #[derive(Default, Debug)]
 pub(super) struct ScrubbedFiles {
-    /// Files not read yet. The next one is last.
+    /// Files not read yet, in reverse order: the next file is at the end.
     files: Vec<ListedFile>,
     /// The file that is being read.
     reading: Option<Reading>,

@@ -1,8 +1,9 @@
 //! Leaves that became small when their pending changes were applied.
 //!
 //! A thread that removes a record from a leaf in memory also merges the leaf with a neighbour if it
-//! has become small. A pending removal cannot do this, so leaves that become small in this way are
-//! noted for purge. Empty leaves that are read are noted too, because a crash loses the notes.
+//! has become small. A pending removal cannot merge its leaf, so leaves that become small by
+//! pending removals are noted for purge. Empty leaves that are read are noted too, because a crash
+//! loses the notes.
 
 use super::Leaves;
 use crate::base::TreeId;
@@ -11,8 +12,8 @@ use crate::pool::Frame;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 
-/// If this number of leaves is noted, no more changes may become pending. At most twice this number
-/// of leaves are noted. A leaf that is not noted stays small until another of its records is
+/// The number of noted leaves from which on no more changes may become pending. At most twice this
+/// number of leaves are noted. A leaf that is not noted stays small until another of its records is
 /// removed, or, if it is empty, until it is read again.
 const LEAVES_MANY: usize = 1024;
 

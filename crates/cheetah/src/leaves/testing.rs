@@ -1,5 +1,5 @@
-//! A database of pages like [`pool::testing`](crate::pool::testing), whose leaves may have pending
-//! changes: for the tests of the layers above.
+//! A database of pages like [`pool::testing`](crate::pool::testing), for the tests of the layers
+//! above. Its leaves may have pending changes.
 
 use super::{ColdLeaves, Leaves};
 use crate::base::{Config, PageId};
@@ -8,8 +8,8 @@ use crate::pool::EpochState;
 use cheetah_io::sim::SimDisk;
 use std::sync::Arc;
 
-/// See the module. Only checkpoints of [`Self::save_and_commit`] save pending changes; others write
-/// them.
+/// See the module. Only checkpoints of [`Self::save_and_commit`] save pending changes; other
+/// checkpoints write them.
 pub(crate) struct Database {
     pub(crate) pages: Pages,
     pub(crate) leaves: Leaves,
@@ -31,7 +31,7 @@ impl Database {
         Self { pages, leaves }
     }
 
-    /// Folds the pending changes of a page. Returns whether it did.
+    /// Folds the pending changes of a page. Returns whether the fold succeeded.
     pub(crate) fn fold(&self, pid: PageId) -> bool {
         let pool = &*self.pages.pool;
         self.leaves.cold.fold(pool, pid, pool.epoch()).unwrap()

@@ -1,4 +1,4 @@
-//! The log without crashes: frames are read back, files follow each other, errors are clear.
+//! Tests the log without crashes: frames are read back, files follow each other, errors are clear.
 
 use super::*;
 use crate::base::stalls::Reason;
@@ -26,7 +26,7 @@ fn no_keys(database: [u8; 16]) -> Arc<Keys> {
     Keys::none(Arc::new(SimClock::default()), database)
 }
 
-/// The body of frame `number`: random, mostly short, now and then longer than a file.
+/// The body of frame `number`: random bytes, mostly few, sometimes more than a log file holds.
 pub(super) fn body(number: u64) -> Vec<u8> {
     let mut rng = Rng::new(number);
     let len = match rng.below(20) {
@@ -39,7 +39,7 @@ pub(super) fn body(number: u64) -> Vec<u8> {
     [&number.to_le_bytes()[..], &rng.bytes(len)].concat()
 }
 
-/// Bodies of the frames from `from` on, and the result of reading.
+/// The bodies of the frames from `from` on, and the result of the read.
 pub(super) fn read(disk: &SimDisk, from: Lsn, reach: Lsn) -> Result<(Vec<Vec<u8>>, Recovered)> {
     let mut bodies = Vec::new();
     let recovered = read_from(disk, &no_keys(DATABASE), from, reach, |frame| {
@@ -164,7 +164,7 @@ fn commits_of_many_threads_share_syncs_and_all_survive() {
     bodies.sort_by_key(of_thread);
     let expected: Vec<_> =
         (0..8).flat_map(|t| (0..100u64).map(move |n| (t * 1000 + n).to_le_bytes().to_vec())).collect();
-    assert_eq!(bodies, expected, "the frames of each thread keep their order");
+    assert_eq!(bodies, expected, "each thread's frames keep their order");
 }
 
 #[test]
@@ -285,8 +285,7 @@ fn a_missing_file_is_named() {
         copy.remove(path).unwrap();
         let error = read(&copy, Lsn(0), log.durable_end()).map(drop).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corruption);
-        // Nothing is left that could name the last file; the error names the missing position
-        // instead.
+        // No later file names the last file, so the error names the missing position instead.
         let named = if number + 1 < files.len() { path.clone() } else { log.durable_end().to_string() };
         assert!(error.to_string().contains(&named), "{error}");
     }
@@ -323,7 +322,7 @@ fn every_flipped_bit_of_a_synced_log_is_noticed_or_harmless() {
             }
         }
     }
-    // Harmless: bytes that are not used yet, and the last mark itself.
+    // Harmless are flips in bytes that are not used yet, and in the last mark.
     assert!(noticed > 3000 && harmless > 100, "{noticed} {harmless}");
 }
 

@@ -1,4 +1,4 @@
-//! Tests of the page map alone. `tests/store` tests it with segments, under crashes and faults.
+//! Tests the page map alone. `tests/store` tests it with segments, under crashes and faults.
 
 use super::control_file::ControlFile;
 use super::map_file::PartReader;
@@ -207,10 +207,10 @@ fn a_newer_format_or_unknown_features_are_refused_and_nothing_is_written() {
     let disk = SimDisk::new();
     open(&disk).unwrap();
     edit_control(&disk, |block| block[16] ^= 4);
-    assert!(open(&disk).is_ok(), "features that may be ignored are");
+    assert!(open(&disk).is_ok(), "features that may be ignored are accepted");
     let bytes = disk.contents("CONTROL").unwrap();
     let copy: &[u8; COPY_BYTES] = bytes.first_chunk().unwrap();
-    assert_eq!(ControlBlock::decode(copy, 0).unwrap().features.compatible, 4, "and are kept");
+    assert_eq!(ControlBlock::decode(copy, 0).unwrap().features.compatible, 4, "ignored features are kept");
 }
 
 #[test]
@@ -240,15 +240,15 @@ fn map_files(disk: &SimDisk) -> Vec<String> {
     disk.paths().into_iter().filter(|path| path.starts_with("map-")).collect()
 }
 
-/// Damages, or removes, each file of the map in turn. The other file has all of the map, and
-/// afterwards each file has a copy again. `Err` describes a deviation.
+/// Damages or removes each file of the map in turn. The other file must have all of the map, and in
+/// the end each file must have a copy again. `Err` describes a deviation.
 fn judge_copies() -> std::result::Result<(), String> {
     let (disk, whole) = map_of_two_files();
     let open_whole = |disk: &SimDisk, what: &str| -> std::result::Result<_, String> {
         let durable = durable(disk);
         let opened = MapStore::open(Arc::clone(&durable), &Config::tiny(), [9; 16]).unwrap();
         let loaded = load(&opened.store).map_err(|error| format!("{what}: {error}"))?;
-        assert!(loaded == whole, "{what}: another map");
+        assert!(loaded == whole, "{what}: a different map was loaded");
         Ok((opened.store, durable))
     };
     for (path, is_removed) in map_files(&disk).iter().flat_map(|path| [(path, false), (path, true)]) {
@@ -261,12 +261,12 @@ fn judge_copies() -> std::result::Result<(), String> {
         let told = durable.health().background_errors().list();
         let is_told = told.iter().any(|(_, text)| text.contains(path.as_str()));
         if !(is_told || is_removed && path.ends_with(".copy")) {
-            return Err(format!("{path}: nobody is told of the damage: {told:?}"));
+            return Err(format!("{path}: the damage is not reported: {told:?}"));
         }
         if !store.merge_if_due().unwrap() {
             return Err(format!("{path}: no new base is due"));
         }
-        assert!(!store.merge_if_due().unwrap(), "{path}: one more base is due");
+        assert!(!store.merge_if_due().unwrap(), "{path}: another base is due");
         assert!(durable.health().background_errors().list().is_empty());
         for other in map_files(&damaged) {
             let again = damaged.snapshot();
@@ -332,7 +332,7 @@ fn scrubbed_during_a_merge(damage: impl Fn(&SimDisk, &str) + Sync) -> (Vec<Strin
 fn p6_damage_that_a_scrub_finds_behind_what_is_merged_is_not_forgotten() {
     let (told, merged) = scrubbed_during_a_merge(|disk, end| disk.flip(end, 90, 3).unwrap());
     assert!(told.len() == 1 && told[0].contains("read instead"), "{told:?}");
-    assert!(merged.unwrap(), "it is written anew");
+    assert!(merged.unwrap(), "a new base is written");
     let (told, merged) = scrubbed_during_a_merge(|disk, end| {
         [end.to_owned(), format!("{end}.copy")].iter().for_each(|path| disk.flip(path, 90, 3).unwrap());
     });
@@ -354,11 +354,11 @@ fn p6_no_base_is_due_of_what_cannot_be_read() {
         disk.flip(&path, 90, 3).unwrap();
         store.scrub();
     }
-    assert!(!store.merge_if_due().unwrap(), "the damage of one file made one due");
+    assert!(!store.merge_if_due().unwrap(), "the damage of one file made a base due");
     commit_some(&store, &mut map, &mut Rng::new(8), 200, store.epoch().0 + 1);
 }
 
-/// Reads only the copies after a power cut. `Err` if something is missing.
+/// Reads only the copies after a power cut. `Err` names the missing part.
 fn judge_copies_after_a_power_cut() -> std::result::Result<(), String> {
     let (disk, whole) = map_of_two_files();
     let left = disk.crash(CrashPolicy::SyncedOnly, 1);

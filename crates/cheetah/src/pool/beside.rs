@@ -1,14 +1,14 @@
 //! The pool's interface to the layer above, which reads and changes leaves without a frame.
 //!
-//! The layer above ([`leaves`](crate::leaves)) implements [`BesideFrames`]. The pool notifies it
-//! when a page gets a frame, loses its frame, moves or is freed, and asks it to write pending
-//! changes. In the other direction the pool provides the locks of page table entries and the steps
+//! The layer above ([`leaves`](crate::leaves)) implements [`BesideFrames`]. The pool calls it when
+//! a page receives a frame, loses its frame, moves or is freed, and when pending changes must be
+//! written. In the other direction the pool provides the locks of page table entries and the steps
 //! that convert images to frames and back. The pool itself does not interpret keys.
 //!
 //! Invariants
 //!   I1  The lock of the page's entry is held during a call if the method has an entry as a
-//!       parameter or its documentation says so. Otherwise only the caller's own locks and latches
-//!       are held.
+//!       parameter or if the method's documentation says so. Otherwise only the caller's own locks
+//!       and latches are held.
 //!   I2  An implementation does not wait for a latch under the lock of an entry (F6), and does not
 //!       take the lock of an entry in a call that already holds one.
 
@@ -52,7 +52,8 @@ pub trait BesideFrames: Send + Sync + std::fmt::Debug {
     /// Called when a page loses its clean frame.
     fn on_evict(&self, pool: &Pool, entry: &mut PageEntry, frame: &Frame);
 
-    /// Called when a page with pending changes got a new image, under the lock of its entry.
+    /// Called when a page with pending changes has received a new image, under the lock of its
+    /// entry.
     fn on_install(&self, pid: PageId);
 
     /// Called before a page is freed. Writes its pending changes if they belong to an epoch that is
@@ -70,8 +71,8 @@ pub trait BesideFrames: Send + Sync + std::fmt::Debug {
     /// of the page's entry.
     fn on_move(&self, image: &ImageRef, to: Location);
 
-    /// Writes a page's pending changes for `epoch`, or returns a frame that contains them. Returns
-    /// `None` if there is no such frame. Does I/O.
+    /// Writes a page's pending changes for `epoch`, or returns a frame that contains the changes.
+    /// Returns `None` if there is no such frame. Does I/O.
     fn write_for(&self, pool: &Pool, pid: PageId, epoch: Epoch) -> Result<Option<Arc<Frame>>>;
 
     /// Returns whether a page has pending changes of `epoch`. Called under the lock of its entry.

@@ -190,7 +190,7 @@ impl Pool {
         entry.is_used().then(|| entry.tree())
     }
 
-    /// All page numbers are below this one.
+    /// The end of the page numbers: all are below this one.
     pub fn page_numbers_end(&self) -> PageId {
         self.numbers.lock().end()
     }
@@ -205,8 +205,8 @@ impl Pool {
         &self.memory
     }
 
-    /// Sets the memory of the engine to `total_bytes`, but at least to the minimum, and returns the
-    /// new size. The cleaner evicts the excess in its next steps (M3).
+    /// Sets the memory of the engine to `total_bytes`, or to the minimum if that is larger, and
+    /// returns the new size. The cleaner evicts the excess in its next steps (M3).
     pub fn set_memory_bytes(&self, total_bytes: u64) -> u64 {
         let total_bytes = total_bytes.max(Config::buffer_pool_bytes_min(self.page_bytes));
         self.buffers.reserve_addresses(total_bytes as usize);

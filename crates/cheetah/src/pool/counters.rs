@@ -26,7 +26,7 @@ impl Counter {
 }
 
 /// A counter that many threads increment often. It is striped over several cache lines, because a
-/// single one would become a bottleneck.
+/// single cache line would become a bottleneck.
 #[derive(Default, Debug)]
 pub(in crate::pool) struct StripedCounter([Stripe; STRIPES_COUNT]);
 
@@ -111,6 +111,6 @@ counters! {
     overshoots: Counter,
     /// Epochs committed.
     checkpoints: Counter,
-    /// Checkpoints abandoned. Their changes went into the next checkpoint.
+    /// Checkpoints abandoned. Their changes moved to the next checkpoint.
     checkpoints_abandoned: Counter,
 }

@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 
 type Model = BTreeMap<PageId, u64>;
 
-/// A workload that remembers the contents of each of its epochs.
+/// A workload that records the contents of each of its epochs.
 struct Workload {
     rng: Rng,
     now: Model,
-    /// The contents at each epoch switch. The index plus 1 is acknowledged after the commit, and
-    /// stored as the epoch's state.
+    /// The contents at each epoch switch. The index plus 1 is the number that is stored as the
+    /// epoch's state and acknowledged after the commit.
     at_switches: Vec<Model>,
     next_value: u64,
 }
@@ -44,7 +44,7 @@ impl Workload {
         }
     }
 
-    /// A checkpoint in steps, with changes and collection in between.
+    /// A checkpoint with changes and collection between its steps.
     fn checkpoint(&mut self, db: &Database) {
         self.at_switches.push(self.now.clone());
         let number = self.at_switches.len() as u64 - 1;

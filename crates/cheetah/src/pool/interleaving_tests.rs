@@ -26,11 +26,11 @@ use epoch_in_writing::EpochInWriting;
 use epoch_switch::EpochSwitch;
 use hand_over::HandOver;
 
-/// The epoch that the page is dirty in at first.
+/// The epoch in which the page is dirty at first.
 const FIRST: Epoch = Epoch(1);
 const NEXT: Epoch = Epoch(2);
 
-/// Two threads make a change each, in two halves, during an epoch switch.
+/// Each of two threads makes a change, in two halves, during an epoch switch.
 fn act_beside_a_switch() {
     let switch = Arc::new(EpochSwitch::<2>::new(FIRST));
     let halves = Arc::new([0, 1].map(|_| [0, 1].map(|_| AtomicU64::new(0))));
@@ -62,7 +62,7 @@ fn the_model_finds_mini_transactions_let_in_before_the_epoch_switch() {
     assert!(finds("pool: let mini-transactions in before the epoch switch", act_beside_a_switch));
 }
 
-/// A checkpoint collects dirty pages while two are written out, and no page is changed.
+/// A checkpoint collects dirty pages while two pages are written out, and no page is changed.
 fn look_for_dirty_pages_while_they_are_written() {
     const PAGE_BYTES: usize = 7;
     let changes = Arc::new(EpochChanges::with_shards(1));
@@ -96,7 +96,8 @@ struct World {
     in_writing: EpochInWriting,
     latch: RwLock<u64>,
     dirty: AtomicU64,
-    /// The images of the two epochs, by the lowest bit of the epoch. An image is its content.
+    /// The images of the two epochs, by the lowest bit of the epoch. An image is represented by its
+    /// content.
     moved: Mutex<[Option<u64>; 2]>,
     /// The planted bug: several threads can hold the latch at once to write the page out.
     is_written_out_as_read: bool,
@@ -150,7 +151,7 @@ impl HandOver for World {
 }
 
 impl World {
-    /// The page has an unwritten change of the first epoch: 1.
+    /// Creates the pool. Its page has an unwritten change of the first epoch, to the number 1.
     fn new() -> Arc<Self> {
         Self::with_latch_of_readers(false)
     }

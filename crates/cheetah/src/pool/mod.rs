@@ -1,4 +1,4 @@
-//! The buffer pool: logical pages in memory, and everything that moves them to and from disk.
+//! The buffer pool: logical pages in memory, and the code that moves them to and from disk.
 //!
 //! A page is addressed by its [`PageId`](crate::base::PageId). For each page, the page table has
 //! its frame in memory and the location of its newest image on disk. Pages are changed inside a

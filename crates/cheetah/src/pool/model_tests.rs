@@ -1,6 +1,6 @@
 //! The pool against a model: random mini-transactions, checkpoints that are interleaved with them,
 //! crashes, and a disk that fills up. Dictionaries are made, dropped from memory and loaded. After
-//! a crash the database is exactly as it was at the end of the last committed epoch.
+//! a crash the database has exactly the state at the end of the last committed epoch.
 
 use crate::base::{planted, Config, Error, PageId};
 use crate::format::image::{Compression, Primer};
@@ -13,7 +13,8 @@ use cheetah_io::rng::Rng;
 use cheetah_io::sim::CrashPolicy;
 use std::collections::BTreeMap;
 
-/// More dictionaries than a tree can have, so that some are made at bad moments.
+/// The maximum number of dictionaries made, more than a tree can have, so that some are made at bad
+/// moments.
 const DICTIONARIES_MAX: usize = 60;
 
 type Model = BTreeMap<PageId, u64>;
@@ -118,7 +119,7 @@ impl Run {
             let value = self.value();
             put(&page, &mtr, value);
             let before = self.now.insert(page.pid(), value);
-            assert_eq!(before, None, "a page in use was given out again");
+            assert_eq!(before, None, "a page in use was allocated again");
         }
         drop(mtr);
         self.db = Some(db);

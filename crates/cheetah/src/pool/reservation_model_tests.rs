@@ -1,6 +1,6 @@
-//! Model-checker tests of a reserved leaf: threads make changes pending for it, and threads give it
-//! a frame, outside and inside of mini-transactions (B19, B20). The waiting is done by the engine's
-//! own source; the page entry here has only the relevant fields.
+//! Model-checker tests of a reserved leaf: threads make changes pending for it, and other threads
+//! make a frame for it, outside and inside of mini-transactions (B19, B20). The threads wait in the
+//! engine's own source; the page entry here has only the relevant fields.
 
 use crate::base::model as sync;
 use crate::base::sound;
@@ -42,8 +42,8 @@ struct World {
 }
 
 impl World {
-    /// Like a row operation: reserves, and makes its change pending. Returns whether it could
-    /// reserve.
+    /// Like a row operation: reserves, and makes its change pending. Returns whether the
+    /// reservation succeeded.
     fn change(&self) -> bool {
         {
             let mut entry = self.entry.lock();
@@ -73,7 +73,7 @@ impl World {
         true
     }
 
-    /// Gives the page a frame.
+    /// Makes a frame for the page.
     fn fetch(&self, is_inside: bool) {
         loop {
             let mut entry = self.entry.lock();

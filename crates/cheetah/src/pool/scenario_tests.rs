@@ -1,4 +1,4 @@
-//! Interleavings that once were, or could be, wrong. Each test says what would be lost.
+//! Tests of interleavings that were or could be wrong. Each test names the possible loss.
 
 use crate::base::{planted, statement_threads, Config, Error, PageId, TreeId};
 use crate::format::page::{build_content, PageKind};
@@ -56,8 +56,8 @@ fn a_freed_page_is_gone_but_old_references_still_read_it() {
     assert_ne!(db.add(PageClass::Base, 2), pid);
 }
 
-/// The evictor may drop its reference to a page after the page is marked as freed and before
-/// freeing ends.
+/// An evicting thread may drop its reference to a page after the page is marked as freed and before
+/// the freeing ends.
 #[test]
 fn a_freed_page_that_the_evictor_has_let_go_of_is_read_by_the_last_reference_and_then_gives_its_memory_back()
 {
@@ -182,7 +182,7 @@ fn reuse_after_commit_of_the_epoch_before() -> bool {
     checkpoint.commit(&db.map, &EpochState::default()).unwrap();
     let reused_early = db.add(PageClass::Base, 2) == pid;
     db.checkpoint().unwrap();
-    assert!(reused_early || db.add(PageClass::Base, 3) == pid, "the number comes back in the end");
+    assert!(reused_early || db.add(PageClass::Base, 3) == pid, "the number is finally reused");
     reused_early
 }
 
@@ -193,7 +193,7 @@ fn c4_a_freed_number_waits_for_its_own_epoch() {
     assert!(reuse_after_commit_of_the_epoch_before());
 }
 
-/// C3: pages are written for g, and again for g+1 before g commits. Later maps do not name their
+/// C3: pages are written for g, and then for g+1 before g commits. Later maps do not name their
 /// images of g, but the committing map does. Returns the number of pages of g that are lost after a
 /// crash that preserves the unlinks.
 fn replace_images_while_they_are_committed() -> usize {
@@ -324,7 +324,7 @@ fn a_capture_that_fails_gives_the_checkpoint_up_and_loses_nothing() {
     }
 }
 
-/// Pages of recent large values wait: short-lived values are never written.
+/// The pages of recent large values wait, so that short-lived values are never written.
 #[test]
 fn pages_of_large_values_are_written_unless_they_go_soon() {
     let db = Database::new(&Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() });
@@ -344,7 +344,7 @@ fn pages_of_large_values_are_written_unless_they_go_soon() {
     db.pool.clean_step().unwrap();
     assert!((100..200).contains(&written()), "{} of 200", written());
     let clean = |pid: &&PageId| db.pool.table.entry(**pid).location().is_some();
-    assert_eq!(pids.iter().take_while(clean).count() as u64, written(), "the oldest ones");
+    assert_eq!(pids.iter().take_while(clean).count() as u64, written(), "the oldest pages");
     db.checkpoint().unwrap();
     assert_eq!(written(), 200);
 }
@@ -418,7 +418,7 @@ fn a_damaged_image_quarantines_its_page_and_nothing_else() {
     again.disk.flip(&format!("seg/{:08}.seg", location.segment.0), location.offset as u64 + 50, 3).unwrap();
     let error = again.pool.fetch(pids[2]).unwrap_err().to_string();
     assert!(error.contains(&format!("page {} of tree 16 in segment", pids[2])), "{error}");
-    assert!(again.pool.fetch(pids[2]).is_err(), "the second look says the same");
+    assert!(again.pool.fetch(pids[2]).is_err(), "the second read fails, too");
     assert!(again.pool.check_image(pids[2]).is_err() && again.pool.check_image(pids[1]).is_ok());
     for i in [0, 1, 3] {
         assert_eq!(again.value(pids[i]), Some(i as u64));
@@ -478,7 +478,7 @@ fn a_small_tree_is_freed_in_one_step_however_many_pages_others_have() {
     let (found, next) = db.pool.pages_of(&trees, PageId::NONE, 1);
     assert_eq!((found.as_slice(), next), (&pids[..1], Some(pids[1])));
     let from = next.unwrap();
-    assert_eq!(db.pool.free_trees_step(&trees, from, 10).unwrap(), None, "its end is its last page");
+    assert_eq!(db.pool.free_trees_step(&trees, from, 10).unwrap(), None, "the last page");
     assert_eq!(db.pool.tree_bytes(TREE).pages, 1);
     assert_eq!(db.pool.free_trees_step(&trees, PageId::NONE, 10).unwrap(), None);
     assert_eq!(db.pool.tree_bytes(TREE).pages, 0);
@@ -549,7 +549,7 @@ fn a_scan_does_not_push_out_what_is_used() {
     let reads = db.pool.counters.reads.get();
     hot.iter().for_each(|pid| assert!(db.value(*pid).is_some()));
     let missed = db.pool.counters.reads.get() - reads;
-    assert!(missed <= hot.len() as u64 / 4, "{missed} of {} had been pushed out", hot.len());
+    assert!(missed <= hot.len() as u64 / 4, "{missed} of {} were evicted", hot.len());
 }
 
 #[test]
@@ -601,9 +601,9 @@ fn memory_follows_a_limit_that_changes() {
     db.pool.set_memory_bytes(1 << 20);
     db.pool.clean_step().unwrap();
     let idle_bytes = db.pool.memory.used(MemoryUse::Frames) - db.pool.buffers.in_use();
-    assert!(idle_bytes < 1 << 20, "{idle_bytes}: buffers that nobody uses go at once");
+    assert!(idle_bytes < 1 << 20, "{idle_bytes}: unused buffers are freed at once");
     let least = Config::buffer_pool_bytes_min(512);
-    assert_eq!(db.pool.set_memory_bytes(1), least, "the least that works");
+    assert_eq!(db.pool.set_memory_bytes(1), least, "the minimum");
 }
 
 /// Dirties all pages of a full pool, without using any of them twice, and runs one step of the

@@ -1,5 +1,5 @@
-//! Real threads on one small pool: writers, readers, a cleaner, a collector and checkpoints run
-//! concurrently.
+//! Tests with real threads on one small pool: writers, readers, a cleaner, a collector and
+//! checkpoints run concurrently.
 
 use crate::base::{Config, PageId, RaisedAtEnd};
 use crate::pool::testing::{fill, get, put, value_in, Database, TREE};

@@ -100,13 +100,13 @@ impl Database {
         page.pid()
     }
 
-    /// Changes a page in a mini-transaction of its own.
+    /// Changes a page in a separate mini-transaction.
     pub(crate) fn change(&self, pid: PageId, value: u64) {
         let page = self.pool.fetch(pid).unwrap().unwrap();
         put(&page, &self.pool.enter(), value);
     }
 
-    /// Frees a page in a mini-transaction of its own.
+    /// Frees a page in a separate mini-transaction.
     pub(crate) fn free(&self, pid: PageId) {
         self.pool.free(&self.pool.enter(), pid);
     }
@@ -134,7 +134,8 @@ pub(crate) fn get(page: &PageRef) -> u64 {
     value_in(&page.read())
 }
 
-/// Builds a page of a value and of numbers derived from it, so that every byte is checked.
+/// Fills a page with a value and with numbers derived from the value, so that a test can check
+/// every byte.
 pub(crate) fn fill(bytes: &mut [u8], value: u64) {
     let kind = if value % 3 == 0 { PageKind::Blob } else { PageKind::Undo };
     let content = value_content(value, content_capacity(bytes.len()));
@@ -149,7 +150,7 @@ pub(crate) fn value_content(value: u64, capacity: usize) -> Vec<u8> {
 /// The value that [`fill`] wrote.
 ///
 /// # Panics
-/// If any byte differs from what was written with the value.
+/// If any byte differs from the bytes that `fill` writes for the value.
 pub(crate) fn value_in(bytes: &[u8]) -> u64 {
     let page = PageView::new(bytes);
     let words = page.content().chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));

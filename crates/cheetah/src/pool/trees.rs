@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// The minimum number of pages of a tree with a dictionary. With fewer pages the dictionary would
+/// The minimum number of pages of a tree with a dictionary. With fewer pages a dictionary would
 /// take more space than it saves.
 pub(crate) const PAGES_MIN: u64 = 64;
 
@@ -103,8 +103,8 @@ pub(super) struct TreeState {
     dictionaries: RwLock<Vec<Version>>,
     /// The number of pages at which the next dictionary trial is due.
     trial_at: AtomicU64,
-    /// The number of pages at which the background threads are next notified. It doubles with each
-    /// notification.
+    /// The number of pages at which the background threads are next notified. The number doubles
+    /// with each notification.
     noted_at: AtomicU64,
     has_tried: AtomicBool,
     /// The lowest and highest number of the pages that the tree has had since startup.
@@ -205,7 +205,7 @@ impl TreeState {
         self.noted_at.store(pages.max(PAGES_MIN), Relaxed);
     }
 
-    /// Returns whether a trial is due of which a background thread should be notified now.
+    /// Returns whether a trial is due and a background thread should be notified of it now.
     pub(super) fn note_growth(&self) -> bool {
         let pages = self.pages_count();
         let at = self.noted_at.load(Relaxed);

@@ -1,4 +1,4 @@
-//! Tests of the segment store alone. `tests/store` tests it together with the page map.
+//! Tests the segment store alone. `tests/store` tests it together with the page map.
 
 use super::segments::Segments;
 use super::{ImageRef, Location, Stream};
@@ -140,7 +140,7 @@ fn a_segment_goes_when_its_last_image_is_dead_in_a_committed_epoch() {
     let removed = |committed| segments.remove_dead(Epoch(committed)).unwrap().files_count;
     assert_eq!(removed(9), 0, "one image is live");
     segments.release(last, Epoch(11));
-    assert_eq!(removed(10), 0, "epoch 10 names it");
+    assert_eq!(removed(10), 0, "epoch 10 names the segment");
     assert_eq!(removed(11), 1);
     assert!(read(&segments, last).is_err());
     assert!(read(&segments, &rest[0]).is_ok());
@@ -160,7 +160,7 @@ fn nothing_is_removed_before_the_map_is_loaded_and_then_what_it_does_not_name() 
     assert!(read(&again, &images[0]).is_ok());
 }
 
-/// Returns the ID that the next segment gets when the files of all earlier IDs were removed.
+/// Returns the ID of the next segment after the files of all earlier IDs were removed.
 fn number_after_all_have_gone() -> u32 {
     let disk = SimDisk::new();
     let segments = open(&disk, 40);
@@ -182,7 +182,7 @@ fn numbers_of_segments_are_not_reused_when_their_files_have_gone() {
     assert!(number_after_all_have_gone() <= 40);
 }
 
-/// Returns the number of syncs that appends make, on a disk that refuses each sync.
+/// Returns the number of syncs that appends request, on a disk that refuses each sync.
 fn syncs_of_appends() -> u64 {
     let disk = SimDisk::new();
     let segments = open_empty(&disk);
@@ -327,9 +327,9 @@ fn a_file_is_opened_again_once_it_is_sealed_and_synced() {
         trace.iter().filter(|line| line.to_lowercase().contains("open")).count()
     };
     segments.sync().unwrap();
-    assert_eq!(opens_of_a_read(), 0, "it is written to");
+    assert_eq!(opens_of_a_read(), 0, "the file is still written");
     (2..60).for_each(|pid| drop(append(&segments, pid, 1000).unwrap()));
-    assert_eq!(opens_of_a_read(), 0, "it is sealed, and not synced");
+    assert_eq!(opens_of_a_read(), 0, "the file is sealed and not synced");
     segments.sync().unwrap();
     assert_eq!((opens_of_a_read(), opens_of_a_read()), (1, 0));
 }

@@ -1,4 +1,4 @@
-//! Sorting compared with a model: any order, any lengths, in memory and spilled.
+//! Compares sorting with a model: any order, any lengths, in memory and spilled.
 
 use super::runs::RunFile;
 use super::{Filling, Merge, SortMemory, Sorter, TempFiles};
@@ -26,7 +26,7 @@ fn files(disk: &SimDisk) -> Arc<TempFiles> {
     TempFiles::open(Arc::new(durable), keys, |_| Ok(())).unwrap()
 }
 
-/// Files of an encrypted database; space for them is refused while `is_full`.
+/// Temporary files of an encrypted database. The disk refuses space for them while `is_full`.
 fn closed_files(disk: &SimDisk, is_full: Arc<AtomicBool>) -> Arc<TempFiles> {
     let durable = Durable::new(Arc::new(disk.clone()), Arc::new(Health::default()));
     let keys = Keys::none(Arc::new(SimClock::default()), [0; 16]);
@@ -106,7 +106,7 @@ fn what_comes_in_any_order_goes_in_that_of_its_keys() {
     }
 }
 
-/// Uses a thread for each processor. With one processor this equals the previous test.
+/// Uses one thread per processor. With one processor, this test equals the previous one.
 #[test]
 fn threads_that_write_parts_of_the_buffer_lose_nothing_and_tell_of_errors() {
     // The second case stays in memory.
@@ -137,7 +137,7 @@ fn threads_that_write_parts_of_the_buffer_lose_nothing_and_tell_of_errors() {
 
 #[test]
 fn sorters_together_stay_within_their_memory() {
-    // With 1024, other threads write runs while the sorters take more records.
+    // With 1024 bytes, other threads write runs while the sorters take more records.
     for thread_bytes in [usize::MAX, 1024] {
         check_memory_of_sorters(thread_bytes);
     }
@@ -182,7 +182,7 @@ fn a_full_disk_is_told() {
     assert!(matches!(refused, Some(Error::DiskFull(_))), "{refused:?}");
 }
 
-/// The first sorter stays in memory; the second one does not if memory is small.
+/// The first sorter stays in memory. The second sorter spills if memory is small.
 #[test]
 fn sorters_that_a_thread_fills_have_what_was_pushed_and_merge_ahead() {
     for (limit, thread_from) in [(4 << 20, 0), (4 << 20, usize::MAX), (8 << 10, 0), (8 << 10, 100_000)] {
@@ -266,8 +266,8 @@ fn runs_of_an_encrypted_database_read_back() {
     assert!(sorted[0].len() == 2000 && sorted[0] == sorted[1]);
 }
 
-/// Continues a sort when the database gets its first key. Returns whether it then writes plain
-/// text.
+/// Continues a sort after the database receives its first key. Returns whether the sort then writes
+/// plain text.
 fn goes_on_in_plain_text() -> bool {
     let (disk, keys) = (SimDisk::new(), Keys::none(Arc::new(SimClock::default()), [0; 16]));
     let durable = Durable::new(Arc::new(disk), Arc::new(Health::default()));

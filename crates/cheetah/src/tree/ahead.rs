@@ -1,12 +1,13 @@
 //! Predicts the leaves that a cursor will visit, so that the pool reads them ahead.
 //!
 //! A cursor that has crossed a few leaves in one direction will probably cross more. The inner
-//! pages above the leaves name them. The cursor requests a few leaves at first and more each time,
-//! up to the pool's window.
+//! pages above the leaves name the next leaves. The cursor requests a few leaves at first and more
+//! each time, up to the pool's window.
 //!
 //! Invariants
-//!   I1  The prediction is only a hint. Leaves may be split or merged meanwhile: the cursor finds
-//!       its own way. Errors are ignored here: the thread that needs the page gets the error again.
+//!   I1  The prediction is only a hint. Leaves may be split or merged meanwhile: the cursor
+//!       searches for its next leaf itself. Errors are ignored here: the thread that needs the page
+//!       meets the error again.
 //!   I2  While the pool reads nothing ahead, no page is touched.
 
 use super::descend::Target;
@@ -20,7 +21,7 @@ const CROSSED_MIN: usize = 2;
 /// The number of leaves in the first request.
 const WINDOW_MIN: usize = 4;
 /// The maximum number of leaves in a row that a cursor may reach without having requested them.
-/// After one more it discards its lists: the tree has changed.
+/// After one more leaf the cursor discards its lists, because the tree has changed.
 const STRANGERS_MAX: usize = 8;
 
 /// The direction of a cursor.
@@ -45,7 +46,7 @@ pub(super) struct Ahead {
     /// The number of leaves reached in a row that were not in `asked`.
     strangers: usize,
     window: usize,
-    /// The key from which on the cursor needs no keys. It applies only while the cursor moves
+    /// The cursor needs no keys from this key on. The limit applies only while the cursor moves
     /// forward.
     limit: Option<Vec<u8>>,
 }
@@ -98,7 +99,7 @@ impl Ahead {
     }
 
     /// Removes `pid` and the leaves before it from the requested ones. Returns whether too many
-    /// leaves in a row were not among them.
+    /// leaves in a row were not requested.
     fn has_lost_its_way(&mut self, pid: PageId) -> bool {
         match self.asked.iter().position(|&asked| asked == pid) {
             Some(at) => {
@@ -110,7 +111,7 @@ impl Ahead {
         self.strangers > STRANGERS_MAX
     }
 
-    /// Requests as many leaves as the window has room for.
+    /// Requests leaves until the window is full.
     fn ask(&mut self, tree: &Tree, direction: Direction) {
         while self.asked.len() < self.window {
             if self.known.is_empty() && !self.learn(tree, direction) {

@@ -1,12 +1,12 @@
 //! Checks a whole tree and reports its faults, while other threads change it.
 //!
 //! Invariants
-//!   I1  A page is compared with the description of it in a copy of its parent. Splits and merges
-//!       change both under the same latches (I1 of `split.rs` and of `merge.rs`), so a difference
-//!       that they caused is gone when both pages are copied again. A difference that is found in
-//!       `LOOKS_MAX` comparisons of one step is damage.
+//!   I1  A page is compared with its description in a copy of its parent. Splits and merges change
+//!       both pages under the same latches (I1 of `split.rs` and of `merge.rs`), so a difference
+//!       that a split or merge caused is gone when both pages are copied again. A difference that
+//!       is found in `LOOKS_MAX` comparisons of one step is damage.
 //!   I2  After each leaf the walk continues at the upper fence that the parent gives this leaf, in
-//!       the page that covers the key by then. In a sound tree the fences partition all keys: no
+//!       the page that now covers this key. In a sound tree the fences partition all keys: no
 //!       record is visited twice, and no record that exists during the whole walk is missed.
 //! Locks     One page latch at a time, while the page is copied.
 
@@ -16,8 +16,8 @@ use crate::format::page::{compare_keys, PageView, RecordRef};
 
 /// The maximum number of problems that a report lists. Further problems are only counted.
 const PROBLEMS_LISTED_MAX: usize = 100;
-/// The number of failed comparisons in one step of the walk after which a difference is damage.
-/// Without damage each of them needs another split or merge at the wrong moment.
+/// The number of failed comparisons in one step of the walk after which a difference is damage. In
+/// an undamaged tree, each failed comparison needs another split or merge at the wrong moment.
 const LOOKS_MAX: usize = 100;
 
 /// The findings of a walk over a tree.
@@ -70,7 +70,7 @@ struct Look {
     /// The copy of the page, if it is usable.
     bytes: Option<Vec<u8>>,
     /// Whether the page could not be read, or its bytes are invalid: further tries will hardly
-    /// help.
+    /// succeed.
     is_unreadable: bool,
 }
 
@@ -172,8 +172,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns what the last page of `above` says about its child that covers `at`, or what is
-    /// known about the root if `above` is empty.
+    /// Returns the properties that the last page of `above` gives for its child that covers `at`.
+    /// If `above` is empty, returns the known properties of the root.
     fn expected(&self, at: &[u8]) -> Expected {
         let Some(parent) = self.above.last() else {
             return Expected { page: self.tree.def.root, level: None, low: Vec::new(), high: None };

@@ -5,11 +5,11 @@
 //!       no latch between calls. It keeps the leaf pinned, unless the leaf had no frame. If the
 //!       version of the leaf has changed, or more changes are pending for it, `next` and `prev`
 //!       copy the leaf again and find the position by key. So the owner of the cursor sees its own
-//!       changes, and no record is returned after its removal, or twice. `run_on` reads the copy
-//!       as it is.
+//!       changes, and no record is returned twice or after its removal. `run_on` reads the copy
+//!       without this check.
 //!   I2  Forward, the next leaf must cover the upper fence of the copy. Backward, a search below
-//!       the lower fence of the copy finds it. Both are correct whatever was split or merged
-//!       meanwhile.
+//!       the lower fence of the copy finds it. Both are correct after any splits and merges in the
+//!       meantime.
 //! Source    OrioleDB copies the rows of a leaf in chunks. Copying a whole leaf is simpler, and
 //!           costs less than a microsecond for a hundred rows.
 
@@ -95,7 +95,7 @@ struct LeafCopy {
     unloaded: Option<Unloaded>,
     /// The content of the whole leaf, if `whole` is set.
     bytes: Vec<u8>,
-    /// A copy of a leaf that was not yet checked to be the wanted one.
+    /// A copy of a leaf that may not be the wanted leaf; the check follows.
     spare: Vec<u8>,
     whole: bool,
     /// The record, if `whole` is not set.
@@ -155,8 +155,8 @@ impl LeafCopy {
     }
 
     /// Copies the leaf `pid` without loading it into a frame, if it is the leaf of `target` and
-    /// needs no frame. Returns whether it did. Otherwise, or after an error, the present copy stays
-    /// as it was.
+    /// needs no frame. Returns whether it copied the leaf. Otherwise, or after an error, the
+    /// present copy stays unchanged.
     fn take_unloaded(&mut self, tree: &Tree, pid: PageId, target: Target<'_>) -> Result<bool> {
         let copied = tree.leaves.copy_leaf(pid, &mut self.spare)?;
         let Some(leaf) = copied.filter(|_| covers(tree, &PageView::new(&self.spare), target)) else {
@@ -301,7 +301,7 @@ impl Cursor {
         }
     }
 
-    /// The current record as it was when the cursor copied it.
+    /// The current record in the state in which the cursor copied it.
     pub fn record(&self) -> Option<RecordRef<'_>> {
         self.valid().then(|| self.leaf.record(self.slot))
     }
@@ -340,8 +340,7 @@ impl Cursor {
     }
 
     /// Moves to the record of `key`, or to the next record if the key has none, like
-    /// [`seek`](Self::seek). For callers that need only this record: a leaf that is not in memory
-    /// may stay out of memory.
+    /// [`seek`](Self::seek). For callers that need only this record: a cold leaf may stay cold.
     pub fn seek_point(&mut self, key: &[u8]) -> Result<bool> {
         self.ahead.stop();
         let is_pinned = |page: &PageRef| covers(&self.tree, &PageView::new(&page.read()), Target::Key(key));
@@ -368,7 +367,7 @@ impl Cursor {
         }
     }
 
-    /// Stops at `slot` of the leaf whose copy, or whose record, was taken.
+    /// Stops at `slot` of the leaf that was copied, wholly or in one record.
     fn stop_at(&mut self, slot: usize) -> Result<bool> {
         if self.leaf.whole {
             return self.stop_forward(slot);
@@ -392,7 +391,7 @@ impl Cursor {
         self.stop_backward(self.leaf.view().count())
     }
 
-    /// Copies the leaf of `target`, unless the present copy is a fresh one of that leaf.
+    /// Copies the leaf of `target`, unless the present copy is a fresh copy of that leaf.
     fn go(&mut self, target: Target<'_>) -> Result<()> {
         if self.leaf.is_current(&self.tree) && covers(&self.tree, &self.leaf.view(), target) {
             return Ok(());
@@ -520,9 +519,9 @@ enum Visited<R> {
     Copied,
 }
 
-/// Runs `f` on the leaf of `target` under its latch: on the pinned leaf if it is the right one, or
-/// on the leaf that a search finds. With `may_copy`, copies the leaf instead if it is not in memory
-/// and need not be loaded.
+/// Runs `f` on the leaf of `target` under its latch: on the pinned leaf if it is the leaf of
+/// `target`, or on the leaf that a search finds. With `may_copy`, copies the leaf instead if it is
+/// not in memory and need not be loaded.
 fn visit<R>(
     tree: &Tree,
     leaf: &mut LeafCopy,

@@ -1,11 +1,11 @@
 //! Searching: from the root to the leaf that a target belongs to, one latch at a time.
 //!
 //! Invariants
-//!   I1  A search holds at most one latch, and none while it loads a page.
+//!   I1  A search holds at most one latch, and no latch while it loads a page.
 //!   I2  The separators of an inner page may be outdated once its latch is released. The child
-//!       itself decides. A target above its fences is to the right: the child was split. On any
-//!       other mismatch (dead page, reused page, target below the fences) the search restarts at
-//!       the root.
+//!       itself decides. A target above the child's fences is to the right: the child was split. On
+//!       any other mismatch (dead page, reused page, target below the fences) the search restarts
+//!       at the root.
 //! Source    Lehman and Yao 1981. They do not merge pages; here a merged page is marked dead and
 //!           does not point to its neighbour.
 
@@ -130,8 +130,8 @@ impl Trail for Vec<PageRef> {
 }
 
 impl Tree {
-    /// Runs `f` under the latch of the page of `target` that is `height` levels above the leaves,
-    /// or of the root if the tree is lower. Loads pages: may do I/O.
+    /// Runs `f` under the latch of the page of `target` that is `height` levels above the leaves.
+    /// If the tree is lower, the page is the root. Loads pages: may do I/O.
     pub(super) fn with_page<R>(
         &self,
         target: Target<'_>,
@@ -215,8 +215,8 @@ impl Tree {
         (self.landing(&view, Some(0), target) == Landing::Here).then(|| f(page, &view))
     }
 
-    /// The position of `target` relative to a page, which must be of this tree, and of `level` if
-    /// that is known.
+    /// The position of `target` relative to a page of this tree and, if `level` is known, of that
+    /// level.
     pub(super) fn landing(&self, page: &PageView<'_>, level: Option<u8>, target: Target<'_>) -> Landing {
         if page.is_dead() || page.tree() != self.def.id || level.is_some_and(|level| level != page.level()) {
             return Landing::Lost;
@@ -243,9 +243,10 @@ impl Tree {
         Error::corrupt(format!("tree {} page {page}", self.def.id), detail)
     }
 
-    /// Pins the pages from the root to the leaf that covers `key`. It loads pages, so call it
-    /// before the mini-transaction. Inside, a change calls it only if its path has no leaf or the
-    /// wrong leaf. If the path already ends in the right leaf, it takes only one latch.
+    /// Pins the pages from the root to the leaf that covers `key`. This loads pages, so call it
+    /// before the mini-transaction. Inside a mini-transaction, a change calls it only if its path
+    /// has no leaf or the wrong leaf. If the path already ends in the right leaf, it takes only one
+    /// latch.
     pub fn prepare(&self, key: &[u8], path: &mut Path) -> Result<()> {
         self.with_prepared(key, path, |_| ())
     }

@@ -1,11 +1,12 @@
-//! Estimates the number of records between two keys, and reads no page from disk but the root.
+//! Estimates the number of records between two keys. The root is the only page that it reads from
+//! disk.
 //!
-//! A search descends to each bound as far as pages are in memory. In a leaf it counts the records
-//! exactly. In a page that is not in memory, the position of the bound is interpolated between the
-//! keys at the ends of the page. Below the page where the two searches part, the children in
-//! between are counted, or an evenly spread sample if there are many. Children that are not in
-//! memory count as the mean of those that are. If no child is in memory, each counts as an average
-//! page.
+//! A search descends toward each bound until it meets a page that is not in memory. In a leaf it
+//! counts the records exactly. In a page that is not in memory, the position of the bound is
+//! interpolated between the keys at the ends of the page. Below the page where the two searches
+//! part, the children between the bounds are counted, or an evenly spread sample of many children.
+//! Children that are not in memory count as the mean of the children in memory. If no child is in
+//! memory, each counts as an average page.
 //!
 //! Locks     One latch at a time. Children are read after their parent's latch is released. A page
 //!           that has become another page meanwhile counts as not in memory.
@@ -16,7 +17,7 @@ use crate::base::{PageId, Result};
 use crate::format::page::PageView;
 use std::ops::Range;
 
-/// The assumed number of children of an inner page, as long as no inner page of the tree was seen.
+/// The assumed number of children of an inner page, until an inner page of the tree was seen.
 const COUNT_GUESS: u64 = 64;
 /// The maximum number of leaves sampled in each part of a range. If the counts of leaves deviate by
 /// half from their mean, a sample of this size is uncertain by 3 %.
@@ -42,8 +43,8 @@ impl Step {
 
 impl Tree {
     /// Estimates how many records have a key with `low <= key < high`. Without `high` the range
-    /// extends to the end. `records` is roughly the number of records in the tree. Reads no page
-    /// but the root.
+    /// extends to the end. `records` is roughly the number of records in the tree. The root is the
+    /// only page that it reads.
     pub fn count_between(&self, low: &[u8], high: Option<&[u8]>, records: u64) -> Result<u64> {
         if high.is_some_and(|high| high <= low) {
             return Ok(0);

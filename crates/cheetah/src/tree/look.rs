@@ -6,7 +6,7 @@
 //!       entry. A writer of the record needs the same latch or lock.
 //!   I2  A record that is found without its leaf was the record of its key at some moment of the
 //!       search. The leaf had no frame then, so its newest image and its pending changes were its
-//!       content. The image is checked like a page: its tree, its fences, and whether it is dead.
+//!       content. The image is checked like a page: its tree, its fences, and that it is not dead.
 
 use super::descend::{Above, Landing, Target};
 use super::path::{Basis, KeyTicket};
@@ -26,16 +26,16 @@ pub(super) enum Point<R> {
     Stored(Stored),
 }
 
-/// What [`Tree::point`] does if a cold leaf has no record of the key.
+/// The reaction of [`Tree::point`] to a cold leaf without a record of the key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Absent {
-    /// It returns that answer.
+    /// It returns the answer that the record is absent.
     Answers,
     /// It loads the leaf, because the caller wants the next record.
     LoadsLeaf,
 }
 
-/// Whether a lookup may load a leaf whose image cannot answer.
+/// Whether a lookup may load the leaf if the image is not enough.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Load {
     Allowed,
@@ -43,8 +43,8 @@ enum Load {
 }
 
 impl Tree {
-    /// Runs `f` on the record of `key` as it is at some moment of this call. `f` must be short and
-    /// must not use a tree. May do I/O. A leaf that is not in memory need not be loaded.
+    /// Runs `f` on the state of the record of `key` at some moment of this call. `f` must be short
+    /// and must not use a tree. May do I/O. A cold leaf may stay cold.
     pub fn get<R>(&self, key: &[u8], f: impl FnOnce(RecordRef<'_>) -> R) -> Result<Option<R>> {
         let mut f = Some(f);
         let found =
@@ -194,9 +194,9 @@ impl Tree {
         })?
     }
 
-    /// Runs `f` on the record of `key` without the leaf, or with it if the leaf is in memory or
-    /// should be, and `load` allows that. Returns `None` if it did not run `f`: if `load` allows
-    /// it, the caller searches for the leaf from the root.
+    /// Runs `f` on the record of `key` without the leaf. If the leaf is in memory or should be, and
+    /// `load` permits, runs `f` with the leaf instead. Returns `None` if it did not run `f`: if
+    /// `load` permits, the caller searches for the leaf from the root.
     fn look_unloaded<R>(
         &self,
         key: &[u8],
@@ -314,7 +314,7 @@ impl Tree {
         Ok(result)
     }
 
-    /// The record of `key` in an image, if it is an image of the leaf of `key`.
+    /// The record of `key` in an image, if the image is one of the leaf of `key`.
     fn find_in_image(&self, leaf: &LeafImage<'_>, key: &[u8]) -> std::result::Result<InImage, Defect> {
         let is_ours = !leaf.is_dead() && leaf.tree() == self.def.id;
         let is_leaf_of = is_ours && Target::Key(key).seen_from(leaf.low(), leaf.high()) == Landing::Here;

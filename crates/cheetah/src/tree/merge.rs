@@ -4,13 +4,13 @@
 //!   I1  A step merges a page into its left neighbour under the same parent, or the only child of
 //!       the root into the root. It holds the latches of all these pages exclusively, so no search
 //!       finds a key twice or misses one.
-//!   I2  The page merged away is marked dead and then freed. A search that still reaches it
-//!       restarts at the root.
+//!   I2  The page that was merged into its neighbour is marked dead and then freed. A search that
+//!       still reaches it restarts at the root.
 //!   I3  An empty leaf is merged with any neighbour under the same parent that has room for the
 //!       wider fences. A tree that has lost all its records becomes a single page again.
 //! Locks     Gate, structure mutex, latches: left page, right page, then parent; or the root, then
-//!           its only child. Neighbours are loaded before the gate is entered, and again inside
-//!           only if they were evicted or changed meanwhile.
+//!           its only child. Neighbours are loaded before the gate is entered. Inside the gate they
+//!           are loaded again only if they were evicted or changed meanwhile.
 
 use super::stats::add;
 use super::{Path, Tree};
@@ -35,8 +35,8 @@ fn is_small(page: &PageView<'_>) -> bool {
     page.count() <= few || page.used_bytes() * 5 < page.bytes().len() * 2
 }
 
-/// The largest size of the merged page, in bytes. It leaves room for inserts, less if one page has
-/// a single record, and none if one is empty.
+/// The largest size of the merged page, in bytes. It leaves room for inserts: less room if one page
+/// has a single record, and no room if one page is empty.
 fn merged_bytes_max(left: &PageView<'_>, right: &PageView<'_>) -> usize {
     let page_bytes = left.bytes().len();
     match left.count().min(right.count()) {
@@ -106,7 +106,7 @@ impl Tree {
         }
     }
 
-    /// Moves all entries of `right` into `left`, if they fit. Returns whether it did.
+    /// Moves all entries of `right` into `left`, if they fit. Returns whether they fit.
     fn merge_pair(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -138,8 +138,8 @@ impl Tree {
         true
     }
 
-    /// Moves the content of `child` to the root if it is the root's only child. Returns whether it
-    /// did.
+    /// Moves the content of `child` to the root if `child` is the root's only child. Returns
+    /// whether the content was moved.
     fn collapse_root(&self, mtr: &MiniTransaction<'_>, root: &PageRef, child: &PageRef) -> bool {
         let mut root = root.write(mtr);
         if PageView::new(&root).count() != 1 {

@@ -2,12 +2,12 @@
 //!
 //! A change has two halves. Outside of a mini-transaction, [`Tree::look_prepared`],
 //! [`Tree::leave_cold`] and [`Tree::prepare_change`] search for the leaf and fill a [`Path`]: they
-//! pin the leaf, or leave it out of memory and take a ticket. They may read from disk. Inside a
-//! mini-transaction, [`Tree::reserve`] turns the ticket into reserved space. Then
-//! [`Tree::insert`], [`Tree::put`], [`Tree::replace`] and [`Tree::remove`] change the leaf, and
-//! split pages that have no room. Small leaves are merged afterwards, on request. Reading needs no
-//! mini-transaction. docs/developers/tree.md explains the structure, the order of latches, and the
-//! differences from the literature.
+//! pin the leaf, or leave it cold and take a ticket. They may read from disk. Inside a
+//! mini-transaction, [`Tree::reserve`] turns the ticket into reserved space. Then [`Tree::insert`],
+//! [`Tree::put`], [`Tree::replace`] and [`Tree::remove`] change the leaf, and split pages that have
+//! no room. Small leaves are merged afterwards, on request. Reading needs no mini-transaction.
+//! docs/developers/tree.md explains the structure, the order of latches, and the differences from
+//! the literature.
 //!
 //! Many files: one for each operation on a tree, and the parts that several
 //! operations share.

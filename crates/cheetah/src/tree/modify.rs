@@ -4,8 +4,8 @@
 //!   I1  The leaf is checked again under its exclusive latch: it may have been split, merged or
 //!       freed since `prepare`. Then a new descent inside the mini-transaction corrects the path.
 //!   I2  A change that finds no room splits first (see [`super::split`]). It fails only with
-//!       `Limit`, an error of reading or of disk space, or because pages are corrupt. Then no
-//!       record has changed.
+//!       `Limit`, an error of reading or of disk space, or an error about corrupt pages. After an
+//!       error no record has changed.
 //!   I3  With a reservation for its key, a change becomes pending for a cold leaf (see
 //!       [`super::ticket`]).
 //! Locks     One leaf latch at a time, unless the tree's structure mutex is held.
@@ -210,7 +210,7 @@ impl Tree {
             if let Ok(changed) = write.attempt(&mut guard, key, near) {
                 return Ok(changed);
             }
-            // Versions that no snapshot needs any more may free enough room to avoid a split.
+            // Dropping versions that no snapshot needs may free enough room to avoid a split.
             if guard.forget_old_versions() {
                 if let Ok(changed) = write.attempt(&mut guard, key, near) {
                     reach::mark("room made by freezing");

@@ -15,7 +15,8 @@ use crate::pool::PageRef;
 #[derive(Default, Debug)]
 pub struct Path {
     pub(super) tree: TreeId,
-    /// Root first, leaf last. Empty if there is a ticket, before the first use, and after an error.
+    /// The pages from the root to the leaf. Empty if there is a ticket, before the first use, and
+    /// after an error.
     pub(super) pages: Vec<PageRef>,
     /// The ticket for a change, if the leaf is cold.
     pub(super) ticket: KeyTicket,
@@ -25,10 +26,10 @@ pub struct Path {
     pub(super) is_crowded: bool,
 }
 
-/// What is known about the record of a ticket's key.
+/// The knowledge about the record of a ticket's key.
 #[derive(Debug)]
 pub(super) enum Basis {
-    /// No lookup was made. The change assumes that the record is in this state.
+    /// No lookup was made. The change assumes this state of the record.
     Unseen(Expect),
     /// A lookup found a pending change of the key.
     Pending,
@@ -110,8 +111,8 @@ impl Path {
         is_peeked.then(|| Peeked { tree: self.tree, ticket: std::mem::take(&mut self.ticket) })
     }
 
-    /// Puts a record that another search found into the path. A search for the same key need not
-    /// read the image again, as long as the image is the newest and the leaf has no frame.
+    /// Puts a record that another search found into the path. While the image is the newest and the
+    /// leaf has no frame, a search for the same key need not read the image again.
     pub fn set_peeked(&mut self, peeked: Peeked) {
         self.release();
         (self.tree, self.ticket) = (peeked.tree, peeked.ticket);

@@ -1,10 +1,11 @@
 //! The readable leaves of a tree with damaged pages.
 //!
 //! Invariants
-//!   I1  Each readable leaf is visited once: on the way down, or, if a page above it is damaged, by
-//!       a scan of all pages of the tree. The scan visits only leaves whose fences lie within the
-//!       key range of a damaged inner page. The way down reaches no leaf in such a range.
-//!   I2  Leaves that are not visited lie in a gap that the result lists.
+//!   I1  Each readable leaf is visited once: by a descent from the root or, if a page above the
+//!       leaf is damaged, by a scan of all pages of the tree. The scan visits only leaves whose
+//!       fences are within the key range of a damaged inner page. The descent reaches no leaf in
+//!       such a range.
+//!   I2  Leaves that are not visited are in a gap that the result lists.
 
 use super::Tree;
 use crate::base::{sound, ErrorKind, PageId, Result};

@@ -7,9 +7,9 @@
 //!       search moves right only if it overtook a split.
 //!   I2  A step loads all pages before its first change; the rest of the step cannot fail.
 //!   I3  The root's page ID never changes: its content moves to two new pages below it (H9).
-//! Locks     The structure mutex is locked inside the mini-transaction and never held while one is
-//!           entered. With it held, page latches are taken upwards, child before parent. No other
-//!           thread holds one latch and waits for another.
+//! Locks     The structure mutex is locked inside the mini-transaction and never held while its
+//!           thread enters one. While the mutex is held, page latches are taken upwards, child
+//!           before parent. No other thread holds one latch and waits for another.
 //! Source    Graefe, "Modern B-tree techniques" 2011. A step does not split several levels: a
 //!           parent without room is first split in a separate step.
 
@@ -28,7 +28,7 @@ use crate::pool::{MiniTransaction, PageRef, WriteGuard};
 /// fill a new page first.
 const STEPS_MAX: usize = 1000;
 
-/// A placeholder for a child's page ID, of which only the size matters.
+/// A placeholder for a child's page ID. Only its size matters.
 const ANY_CHILD: [u8; 5] = [0; 5];
 
 /// When a leaf is split.
@@ -123,7 +123,7 @@ impl Tree {
                     return Ok(None);
                 }
                 reach::mark("split_leaf");
-                // The keys ascend.
+                // All records stay in the left page: the keys ascend.
                 if plan.left_count == records_count {
                     self.note_full_leaf(leaf.pid());
                 }
@@ -219,9 +219,9 @@ fn has_room_for_child(parent: &PageView<'_>, separator: &[u8]) -> bool {
 }
 
 /// Plans to halve an inner page by bytes. At the ends of the tree, where keys probably arrive in
-/// order, one side stays full. The split is at the nearest slot at which both sides fit: the
-/// separator is stored twice more, as the upper fence of the left page and the lower fence of the
-/// right page.
+/// order, one side stays full. The split is at the nearest slot at which both sides fit. The
+/// separator is also stored twice in the two halves: as the upper fence of the left page and the
+/// lower fence of the right page.
 fn plan_inner_split(page: &PageView<'_>, key: &[u8]) -> SplitPlan {
     let count = page.count();
     let child = page.find_child(key);
@@ -250,7 +250,7 @@ fn halves_fit(page: &PageView<'_>, left_count: usize) -> bool {
     left.max(right) + HEADER_BYTES <= page.bytes().len()
 }
 
-/// Returns the number of children that take about half of the bytes.
+/// Returns the number of children that occupy about half of the bytes.
 fn inner_middle(page: &PageView<'_>) -> usize {
     let all: usize = (0..page.count()).map(|slot| page.cell_bytes(slot)).sum();
     let mut sum = 0;

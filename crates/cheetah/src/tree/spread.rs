@@ -1,7 +1,7 @@
 //! Keys spread evenly over a tree, for samples.
 //!
-//! Only inner pages are read. If a page was freed or became another page meanwhile, the descent
-//! ends early: the key of the level above is accurate enough.
+//! Only inner pages are read. If a page was freed or reused meanwhile, the descent ends early: the
+//! key of the level above is accurate enough.
 
 use super::Tree;
 use crate::base::Result;

@@ -24,7 +24,7 @@ pub(super) struct TreeStats {
 pub(super) struct Average(AtomicU64);
 
 impl Average {
-    /// Adds a value. Of two values added concurrently one may be lost: the average is only an
+    /// Adds a value. One of two concurrent values may be lost, since the average is only an
     /// estimate.
     pub(super) fn add(&self, value: u64) {
         let old = self.0.load(Ordering::Relaxed);

@@ -1,8 +1,8 @@
 //! Changing a record whose leaf stays out of memory: tickets and reservations.
 //!
 //! Invariants
-//!   I1  A change becomes pending only with a ticket for its key. The caller must have kept other
-//!       transactions and purge from that key since the lookup, with a lock of the row and its
+//!   I1  A change becomes pending only with a ticket for its key. Since the lookup, the caller must
+//!       have kept other transactions and purge away from that key, by a lock on the row and its
 //!       purge latch.
 //!   I2  Inside a mini-transaction the ticket alone is not enough: [`Tree::reserve`] turns it into
 //!       a reservation (B10).
@@ -18,7 +18,7 @@ use crate::pool::MiniTransaction;
 impl Tree {
     /// Gives `path` a ticket for a change that writes `record`, or removes the record of `key`, if
     /// the leaf is cold and the change may become pending. `expect` is the state of the record that
-    /// the change assumes. Returns whether `path` got a ticket. Loads inner pages: may do I/O.
+    /// the change assumes. Returns whether `path` has a ticket now. Loads inner pages: may do I/O.
     pub fn leave_cold(
         &self,
         key: &[u8],
@@ -32,7 +32,7 @@ impl Tree {
         }
         let record_bytes = record.map_or(0, |record| cell_bytes(key.len(), record));
         let (found_bytes, growth_bytes) = match expect {
-            // A delete mark replaces the record, which gets a version.
+            // A delete mark replaces the record and adds a version.
             Expect::Live => (record_bytes, VERSION_BYTES),
             Expect::New | Expect::Any => (0, record_bytes),
         };
@@ -66,8 +66,8 @@ impl Tree {
     }
 
     /// Returns `true` if `path` pins a leaf. Otherwise reserves space for writing `record`, or for
-    /// removing the record of `key` (B10), and returns whether it could. To be called inside a
-    /// mini-transaction, before its first change.
+    /// removing the record of `key` (B10), and returns whether the space was available. Call it
+    /// inside a mini-transaction, before its first change.
     pub fn reserve(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -94,8 +94,8 @@ impl Tree {
         }
     }
 
-    /// Makes a change pending for its leaf if `path` has a reservation for it. Returns whether it
-    /// did. Drops the ticket if it is for `key`.
+    /// Makes a change pending for its leaf if `path` has a reservation for the change. Returns
+    /// whether it did so. Drops the ticket if the ticket is for `key`.
     pub(super) fn buffer(
         &self,
         mtr: &MiniTransaction<'_>,

@@ -2,8 +2,8 @@
 //! read.
 //!
 //! Invariants
-//!   I1  The result of a step is true while the latch is held: between the start of the step and
-//!       the record or fence that it found, the leaf has only records that the reader passed.
+//!   I1  The result of a step is true while the latch is held: from the start of the step to the
+//!       record or fence that it found, the leaf has only records that the reader passed.
 //!   I2  A step searches one leaf only. If it finds no record there, it returns the fence at which
 //!       the next step continues.
 
@@ -74,8 +74,8 @@ impl Walk {
 
     /// Runs `f`, under the latch of the leaf, on the first record at or above `key` (only above it
     /// if `after`) for which `passes` returns `false`. If the leaf has no such record, runs `f` on
-    /// its fence or the end. `f` also gets the key of the last record passed in this step, if any.
-    /// Both closures must be short and must not use a tree. Loads pages: may do I/O.
+    /// its fence or the end. Another argument of `f` is the key of the last record passed in this
+    /// step, if any. Both closures must be short and must not use a tree. Loads pages: may do I/O.
     pub fn forward<R>(
         &mut self,
         key: &[u8],

@@ -1,6 +1,6 @@
-//! Snapshots of the database: each contains the data that was committed when it was pinned,
-//! whatever happens to the database before and after the snapshot is written. Changes of a snapshot
-//! do not affect the database (Z1 to Z10 of docs/developers/durability.md).
+//! Snapshots of the database. Each contains the data that was committed when the snapshot was
+//! pinned. Later changes of the database do not affect the snapshot, before or after it is written.
+//! Changes of a snapshot do not affect the database (Z1 to Z10 of docs/developers/durability.md).
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
@@ -44,7 +44,7 @@ fn write(snapshot: &Snapshot, path: &str) -> cheetah::testing::base::Result<Writ
     snapshot.write_to(Path::new(path), Path::new(""), pace, &is_own, &[])
 }
 
-/// Opens the snapshot in `path` on a copy of the disk, and compares it with a version.
+/// Opens the snapshot in `path` on a copy of the disk, and compares the snapshot with a version.
 fn compare(disk: &SimDisk, path: &str, version: &Version, early: bool) -> Result<(), String> {
     let expected = [version.without(is_withdrawn)];
     workload::verify(&disk.snapshot().at(path), &expected, 0, early).map(drop)
@@ -57,8 +57,8 @@ struct Pinned {
     path: String,
 }
 
-/// Pins snapshots during a workload and writes them later in any order. Checks each snapshot when
-/// it is written, after a power cut at that moment, and at the end.
+/// Pins snapshots during a workload, and writes them later in any order. Checks each snapshot after
+/// its write, after a power cut at that moment, and at the end.
 fn pin_and_write(seed: u64) -> Result<(), String> {
     let (disk, contents) = start();
     let mut rng = Rng::new(seed);
@@ -120,7 +120,7 @@ fn a_snapshot_of_a_damaged_map_is_whole() {
     }
 }
 
-/// Accounts of a bank; the row after them counts the transfers.
+/// The number of accounts of a bank. The row after the accounts counts the transfers.
 const ACCOUNTS: u64 = 40;
 const TRANSFERS: u64 = ACCOUNTS;
 
@@ -153,7 +153,7 @@ fn bank(db: &Db) -> (u64, u64) {
 }
 
 /// Threads write, make checkpoints and collect garbage while snapshots are pinned and written. Each
-/// snapshot contains all transfers that returned before its pin, and no partial transfer.
+/// snapshot contains all transfers that returned before the pin, and no partial transfer.
 #[test]
 fn z1_snapshots_are_whole_while_threads_write_and_make_checkpoints() {
     let disk = SimDisk::new();
@@ -188,7 +188,7 @@ fn z1_snapshots_are_whole_while_threads_write_and_make_checkpoints() {
             let before = returned.load(SeqCst);
             let snapshot = db.pin_snapshot().unwrap();
             let after = returned.load(SeqCst) + 1;
-            until("a few transfers more", || returned.load(SeqCst) > after + 3);
+            until("a few more transfers have returned", || returned.load(SeqCst) > after + 3);
             let path = format!("snap-{round}");
             write(&snapshot, &path).unwrap();
             drop(snapshot);
@@ -297,7 +297,7 @@ fn z5_a_power_cut_at_any_moment_leaves_the_database_and_a_whole_snapshot_or_none
     }
 }
 
-/// More rows than fit in memory, so that changes become pending.
+/// The rows do not fit in memory, so that changes become pending.
 const ROWS: u64 = 1500;
 
 fn config() -> Config {
@@ -320,7 +320,7 @@ fn large(disk: &SimDisk) -> (Db, Rows) {
     (db, rows)
 }
 
-/// Changes rows all over the table, or none if a change fails.
+/// Changes rows all over the table. Changes none if one change fails.
 fn try_change(db: &Db, rows: &mut Rows, rng: &mut Rng) -> cheetah::testing::base::Result<()> {
     let table = db.table("t")?;
     let (mut txn, mut changed) = (db.begin(), rows.clone());
@@ -397,8 +397,8 @@ fn status(db: &Db, name: &str) -> u64 {
     db.status().into_iter().find(|entry| entry.0 == name).unwrap().1
 }
 
-/// Returns the number of files of the database before and after the release of a pin that held some
-/// files.
+/// Returns the number of the database's files before and after the release of a pin that held some
+/// of these files.
 fn held_and_released(bug: Option<&'static str>) -> (usize, usize) {
     let disk = SimDisk::new();
     let (db, mut rows) = large(&disk);
@@ -448,8 +448,8 @@ fn z9_a_startup_removes_what_a_pin_held() {
     assert_eq!(segments(&with_pin), segments(&without));
 }
 
-/// Returns whether a startup removes only those snapshots in the database's own folder that a crash
-/// left unfinished.
+/// Returns whether a startup removes the unfinished snapshots that a crash left in the database's
+/// own folder, and nothing else.
 fn removes_unfinished() -> bool {
     let disk = SimDisk::new();
     let (db, rows) = large(&disk);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A snapshot with a partly copied file.
+/// A snapshot in which one file was copied only in part.
 fn not_whole(path: &str) -> (SimDisk, Rows) {
     let disk = SimDisk::new();
     let (db, mut rows) = large(&disk);
@@ -40,7 +40,7 @@ fn z10_what_has_been_opened_is_no_snapshot_any_more() {
     assert_eq!(rows_of(&disk, "snap").unwrap(), rows);
 }
 
-/// A snapshot of a small table, in the folder `snap`. It was never opened.
+/// A snapshot of a small table, in the folder `snap`. No startup has opened the snapshot.
 fn small_snapshot() -> (SimDisk, Rows) {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
@@ -53,7 +53,7 @@ fn small_snapshot() -> (SimDisk, Rows) {
     (disk, rows)
 }
 
-/// Makes the snapshot look like one of an engine with an additional feature.
+/// Makes the snapshot look like a snapshot of an engine with an additional feature.
 fn make_newer(snap: &SimDisk) {
     let mut control = snap.contents("CONTROL").unwrap();
     for copy in control.chunks_exact_mut(COPY_BYTES) {
@@ -90,8 +90,8 @@ fn z10_a_start_that_is_refused_leaves_a_snapshot_as_it_is() {
     assert!(!is_left_by_an_older_engine() && bug.reached_count() > 0);
 }
 
-/// Cuts power while a snapshot is opened. Afterwards it must still open. If `is_removed`, an
-/// earlier startup was killed after it had removed MANIFEST, but before the removal was durable.
+/// Cuts power while a snapshot is opened. The snapshot must still open afterwards. If `is_removed`,
+/// an earlier startup was killed after it had removed MANIFEST, but before the removal was durable.
 fn explore_first_opening(is_removed: bool) -> Result<(), String> {
     let (disk, rows) = small_snapshot();
     if is_removed {

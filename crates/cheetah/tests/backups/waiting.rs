@@ -55,11 +55,11 @@ fn the_snapshot_that_waits_is_written_first_and_a_failed_one_waits_on() {
     pin_waiting(&db);
     pin_waiting(&db);
     db.close().unwrap();
-    assert_eq!(status(&db, "backup_pins"), 0, "a closed database has none");
+    assert_eq!(status(&db, "backup_pins"), 0, "a closed database has no pins");
 }
 
-/// A pin blocks commits, and the previous snapshot may hold many files. So the background releases
-/// these files, not the pin.
+/// A pin blocks commits, and the previous snapshot may hold many files. So the new pin leaves the
+/// release of these files to the background.
 #[test]
 fn the_background_lets_go_of_what_was_pinned_before() {
     let disk = SimDisk::new();
@@ -95,7 +95,7 @@ fn a_snapshot_that_could_not_be_pinned_is_not_replaced_by_one_of_now() {
     assert_eq!(status(&db, "backup_pins"), 0);
 }
 
-/// Returns whether a pin is released after its maximum age if no snapshot is written from it.
+/// Returns whether a pin is released at its maximum age if no snapshot is written from it.
 fn goes_when_old(disk: &SimDisk) -> bool {
     let (db, clock) = with_clock(disk);
     db.set_snapshot_max_age(10);

@@ -1,5 +1,5 @@
-//! Tables whose columns are added and dropped, for tests: rows as values by column number, their
-//! stored bytes, and operations on them in a database.
+//! Tables whose columns are added and dropped, for tests. A row is a list of values by column
+//! number. The module has the rows' stored bytes, and operations on rows in a database.
 
 #![allow(clippy::unwrap_used, dead_code, unreachable_pub, reason = "each test file uses a part")]
 
@@ -17,19 +17,19 @@ use cheetah_io::rng::Rng;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A column: its permanent number and its width in bytes. The width 0 stands for a variable width.
+/// A column: its permanent number and its width in bytes. A width of 0 means a variable width.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Column {
     pub no: u32,
     pub width: u16,
 }
 
-/// Whether the value is NULL, and its bytes. The bytes of a NULL are compared, too.
+/// Whether the value is NULL, and the value's bytes. Tests also compare the bytes of a NULL.
 pub type Value = (bool, Vec<u8>);
 pub type Row = BTreeMap<u32, Value>;
 pub type Rows = BTreeMap<u64, Row>;
 
-/// The column of the secondary index; it is never dropped.
+/// The column of the secondary index. No test drops it.
 pub const NUMBER: Column = Column { no: 0, width: 8 };
 
 pub fn is_fixed(column: &&Column) -> bool {
@@ -189,7 +189,7 @@ pub fn complete(txn: &Transaction, table: &Arc<Table>, columns: &[Column], bytes
     Ok(row)
 }
 
-/// Reads all rows in several ways: row by row and in groups by the clustered index, by the
+/// Reads all rows in several ways: one by one and in groups by the clustered index, by the
 /// secondary index, and by key.
 pub fn read_all(txn: &mut Transaction, table: &Arc<Table>, columns: &[Column], how: Read) -> Result<Rows> {
     let mut rows = Rows::new();

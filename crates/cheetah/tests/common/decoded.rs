@@ -1,7 +1,7 @@
-//! Rules for any bytes that a decoder accepts, for the decoder tests on stable Rust and for the
-//! fuzz targets.
+//! Rules for any bytes that a decoder accepts. The decoder tests on stable Rust and the fuzz
+//! targets use them.
 //!
-//! Each function takes arbitrary bytes. The decoder may refuse them; an accepted value is encoded
+//! Each function takes arbitrary bytes, which the decoder may refuse. An accepted value is encoded
 //! and decoded again, and must not change.
 
 use cheetah::testing::base::{Epoch, Lsn, PageId, Result, TxnId, UndoPtr};
@@ -29,7 +29,7 @@ pub(crate) fn catalog_row(bytes: &[u8]) {
     }
 }
 
-/// The content of a dictionary: any accepted content can be used to compress and decompress.
+/// The content of a dictionary. Any accepted content can be used to compress and decompress.
 pub(crate) fn dictionary(bytes: &[u8]) {
     for level in [-1, 1, 9] {
         let compression = Compression { level, ..Compression::default() };
@@ -80,8 +80,8 @@ pub(crate) fn positions(bytes: &[u8]) {
     }
 }
 
-/// An index in which every word is in one row, whose text is the word. It splits a query's words at
-/// spaces and periods.
+/// An index where each word is in exactly one row, and the text of the row is that word. The index
+/// splits a query's words at spaces and periods.
 struct OneRow;
 
 impl Source for OneRow {
@@ -118,7 +118,8 @@ impl Source for OneRow {
     }
 }
 
-/// A full-text query in each mode: it is refused, or returns rows in the order of their ranks.
+/// A full-text query in each mode. The query is refused, or returns rows in the order of their
+/// ranks.
 pub(crate) fn search_query(bytes: &[u8]) {
     for mode in [Mode::NaturalLanguage, Mode::Boolean, Mode::QueryExpansion] {
         let Ok(mut matches) = search(bytes, mode, &mut OneRow, 1 << 20) else { continue };
@@ -199,8 +200,8 @@ pub(crate) fn undo_record(bytes: &[u8]) {
     assert_eq!(undo_record::decode_body(&again[undo_record::HEAD_BYTES..]).ok(), Some(body));
 }
 
-/// Consecutive frames of the log, starting with chain value 5, and the search for marks where the
-/// chain breaks.
+/// Consecutive frames of the log, which start with chain value 5, and the search for marks where
+/// the chain breaks.
 pub(crate) fn log_frames(bytes: &[u8]) {
     let (mut rest, mut chain) = (bytes, 5);
     while let Some(head) = rest.first_chunk().and_then(log_frame::FrameHead::parse) {

@@ -2,7 +2,8 @@
 //!
 //! This is like libFuzzer without coverage feedback, but runs in every `cargo test`. A seed
 //! identifies each mutation on which a decoder panics, overflows or does not return. Bytes with a
-//! checksum need a `repair` that recomputes it; otherwise no code after the checksum is reached.
+//! checksum need a `repair` that recomputes the checksum. Without it, the decoder refuses the
+//! mutations, and the code after the checksum is not tested.
 
 use cheetah_io::rng::Rng;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -64,7 +65,7 @@ fn mutate(rng: &mut Rng, bytes: &mut Vec<u8>, samples: &[Vec<u8>]) {
     }
 }
 
-/// A random position; half of the positions are near the start, where headers are.
+/// A random position. Half of the positions are near the start, where headers are.
 fn position(rng: &mut Rng, length: usize) -> usize {
     let limit = if rng.chance(0.5) { length.min(64) } else { length };
     rng.below(limit as u64 + 1) as usize

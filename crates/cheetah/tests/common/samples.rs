@@ -80,11 +80,11 @@ pub(crate) fn dictionary_content() -> Vec<u8> {
 }
 
 pub(crate) fn dictionary() -> Dictionary {
-    Dictionary::new(PageId(9), &dictionary_content()).expect("any bytes are one")
+    Dictionary::new(PageId(9), &dictionary_content()).expect("any bytes are a dictionary")
 }
 
 fn primer() -> Primer {
-    Primer::new(PageId(9), &dictionary_content(), Compression::default()).expect("any bytes are one")
+    Primer::new(PageId(9), &dictionary_content(), Compression::default()).expect("any bytes are a dictionary")
 }
 
 /// The page of a dictionary.
@@ -104,7 +104,7 @@ pub(crate) fn images_with_dictionary() -> Vec<Vec<u8>> {
     images
 }
 
-/// The key of the encrypted samples.
+/// The key that encrypts the samples.
 pub(crate) fn key() -> Key {
     Key::new(5, 3, vec![0x5a; 32].into(), &[7; 16])
 }
@@ -391,7 +391,7 @@ pub(crate) fn state_with_change_files() -> State {
     State { change_files: vec![file(70), file(72)], ..state_with_dictionaries() }
 }
 
-/// A change file of two blocks, encrypted with `key` if there is one.
+/// A change file of two blocks, encrypted with `key` if `key` is given.
 pub(crate) fn change_file(key: Option<&Key>) -> Vec<u8> {
     let header = change_file::encode_header(&[7; 16], Epoch(70), key.map(Key::name));
     let (mut bytes, mut chain) = (header.to_vec(), change_file::chain_of(&header));
@@ -415,7 +415,7 @@ pub(crate) fn change_file(key: Option<&Key>) -> Vec<u8> {
         saved.encode(&mut records);
         let lock = key.map(|key| (key, [begins as u8; 16]));
         chain = change_file::encode_block(&records, chain, lock, &mut block);
-        assert!(key.is_some() || block[..4] == block[4..8], "too short to be compressed");
+        assert!(key.is_some() || block[..4] == block[4..8], "the block is too short to be compressed");
         bytes.extend(block);
     }
     bytes
@@ -466,7 +466,7 @@ pub(crate) fn log_records() -> Vec<Vec<u8>> {
     records.iter().map(encode_log_record).collect()
 }
 
-/// The log record that was added with foreign keys.
+/// The log record that foreign keys added.
 pub(crate) fn rename_record() -> Vec<u8> {
     let changed = vec![(TableId(7), &b"a definition"[..]), (TableId(8), b"another one")];
     encode_log_record(&LogRecord::RenameWithConstraints(changed))
@@ -484,7 +484,7 @@ pub(crate) fn prepare_records() -> Vec<Vec<u8>> {
     xids.map(|xid| encode_log_record(&LogRecord::Prepare(TxnId(5), xid))).to_vec()
 }
 
-/// A sync mark and the log records as frames; and the body of a mark.
+/// A sync mark and the log records as frames, and the body of a mark.
 pub(crate) fn log_frames() -> Vec<Vec<u8>> {
     let mark = log_frame::SyncMark { position: Lsn(4096 + 9), durable: Lsn(4096), file_chain: 5 };
     let mut frames = Vec::new();

@@ -25,12 +25,12 @@ fn a_key_is_asked_for_once_however_many_tables_have_it() {
     }
     db.set_encrypt_tables(true).unwrap();
     assert_eq!(*world.service.asked.lock().unwrap(), [(1, 1), (TABLE_KEY, 3)]);
-    // For each table's key, one request for its bytes and one for its newest version.
+    // Each key has one request for its bytes and one request for its newest version.
     assert!(db.encryption().iter().all(|table| table.key_requests == 2), "{:?}", db.encryption());
 }
 
 /// A new table requests its key, and the key service does not answer. Returns whether another table
-/// can be created meanwhile.
+/// can be created during the wait.
 fn is_made_while_a_key_is_waited_for(wait: Duration, bug: Option<&'static str>) -> bool {
     let world = World::with_plain_log(1);
     let (db, service) = (world.open().unwrap(), &world.service);

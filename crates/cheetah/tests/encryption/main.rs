@@ -1,5 +1,5 @@
-//! Encryption at rest: whatever happens, no file contains a row in plain text, and all rows are
-//! readable with the keys and only with them.
+//! Encryption at rest. Whatever happens, no file contains a row in plain text. All rows are
+//! readable with the keys, and no row without them.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
@@ -45,7 +45,7 @@ enum Stall {
     Asked,
 }
 
-/// A key service: keys by ID, each with its newest version; older versions may be lost.
+/// A key service. It has keys by ID, each with its newest version. Older versions may be lost.
 #[derive(Default)]
 struct Service {
     newest: Mutex<BTreeMap<u32, u32>>,
@@ -274,8 +274,9 @@ impl Model {
     }
 }
 
-/// Plays several lives of a database with a table with explicit encryption and a table with the
-/// default. Keys get newer versions, and old versions are lost once nothing names them.
+/// Plays several lives of a database, each from a startup to a power cut. One table has explicit
+/// encryption, the other the default. Keys receive newer versions, and an old version is lost once
+/// CONTROL no longer names it.
 fn play(seed: u64, bug: Option<&'static str>) -> Result<(), String> {
     let mut rng = Rng::new(seed);
     let mut world = World::new(seed);
@@ -362,7 +363,7 @@ fn rows_that_are_not_encrypted_are_found_by_the_same_search() {
     db.checkpoint().unwrap();
     let plain = world.plain_files();
     assert!(["seg", "wal"].iter().all(|dir| plain.iter().any(|path| path.starts_with(dir))), "{plain:?}");
-    assert!(world.named().is_empty(), "older engines read it");
+    assert!(world.named().is_empty(), "CONTROL names a key although nothing is encrypted");
 }
 
 /// A database with a table, after `transactions` transactions, with its model and the random
@@ -395,13 +396,13 @@ fn e12_without_its_keys_or_with_others_nothing_is_opened_and_nothing_changed() {
         world.config.keys = keys;
         let error = world.open().unwrap_err();
         assert!(matches!(&error, Error::Key { id: 1, version: 1, .. }), "{error}");
-        assert!(world.files() == before, "nothing is written");
+        assert!(world.files() == before, "the refused startup has written to a file");
     }
     world.config.keys = with_keys;
     world.service.lose(TABLE_KEY, 3);
     let error = world.open().unwrap_err();
     assert!(matches!(&error, Error::Key { id: TABLE_KEY, version: 3, .. }), "{error}");
-    assert!(world.files() == before, "nothing is written");
+    assert!(world.files() == before, "the refused startup has written to a file");
     world.service.lost.lock().unwrap().clear();
     model.verify(&world.open().unwrap()).unwrap();
 }
@@ -447,7 +448,7 @@ fn tables_that_do_not_say_follow_the_setting() {
     let mut model = small(&world, Encryption::Default);
     let db = world.open().unwrap();
     db.checkpoint().unwrap();
-    assert!(!world.plain_files().is_empty(), "they are not encrypted at first");
+    assert!(!world.plain_files().is_empty(), "the table is not encrypted at first");
     let table = db.table("t").unwrap();
     let trees: BTreeSet<_> = table.indexes().iter().map(|index| index.tree).collect();
     let closed = |world: &World| {
@@ -600,7 +601,7 @@ fn a_missing_key_of_a_table_that_does_not_say_is_told_of_until_it_is_there() {
     model.verify(&db).unwrap();
 }
 
-/// A database with an encrypted table after a power cut, with a change file.
+/// A database with an encrypted table and a change file, after a power cut.
 fn with_change_file(seed: u64) -> Option<(World, Model, String)> {
     let world = World::new(seed);
     let (db, mut model, mut rng) = filled(&world, Encryption::Yes, 40);

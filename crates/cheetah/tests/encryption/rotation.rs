@@ -1,4 +1,4 @@
-//! Key rotation: images move from old keys to new ones, and old keys are no longer needed.
+//! Key rotation: images move from old keys to new keys, and old keys are no longer needed.
 
 use super::*;
 
@@ -51,8 +51,8 @@ fn e15_a_key_is_named_until_a_checkpoint_names_no_image_of_it() {
     assert!(crashed_when_forgotten().is_err());
 }
 
-/// Returns the number of images that a second rotation moves after a first rotation could not read
-/// some images.
+/// During a first rotation, some images cannot be read. Returns the number of images that a second
+/// rotation moves.
 fn left_by_a_pass_without_reads() -> u64 {
     let world = World::new(1);
     let model = small(&world, Encryption::Default);
@@ -64,7 +64,7 @@ fn left_by_a_pass_without_reads() -> u64 {
     }
     world.disk.inject(Fault::on(Op::Read).path("seg/").forever());
     let failed = (0..200).filter(|_| world.work_for(&db, 1, 1_000_000).is_err()).count();
-    assert!(failed > 0, "nothing is read");
+    assert!(failed > 0, "no read has failed");
     world.disk.clear_faults();
     while db.is_rotating() {
         world.work_for(&db, 1, 1_000_000_000).unwrap();
@@ -82,9 +82,9 @@ fn e15_what_a_pass_could_not_read_is_closed_anew_by_the_next() {
     assert!(left_by_a_pass_without_reads() > 0);
 }
 
-/// Encrypts all tables of a database on a disk with less free space than the reserve. Returns the
-/// minimum free space during rotation, relative to the reserve, and the number of images that
-/// are rotated before the disk gets more space.
+/// Encrypts all tables of a database on a disk with less free space than the reserve. Returns two
+/// numbers: the minimum free space during rotation, relative to the reserve, and the images that
+/// are rotated before the disk receives more space.
 fn rotated_on_a_small_disk() -> (f64, u64) {
     let world = World::with_plain_log(1);
     let (db, model, _) = filled(&world, Encryption::Default, 300);
@@ -96,7 +96,7 @@ fn rotated_on_a_small_disk() -> (f64, u64) {
     };
     let space = used_bytes() + reserve_bytes / 2;
     world.disk.set_space(Some(space));
-    // The free space is checked only now and then.
+    // The engine checks the free space only from time to time.
     world.work(&db, 100).unwrap();
     db.set_encrypt_tables(true).unwrap();
     let mut least_bytes = u64::MAX;
@@ -126,7 +126,7 @@ fn h3_rotation_leaves_the_reserve_to_others() {
     assert!(least < 0.6 && rotated > 0, "{least} of the reserve, {rotated}");
 }
 
-/// Uses more keys than CONTROL can hold with two versions each, and gives all of them a newer
+/// Uses more keys than CONTROL can hold with two versions each. Then gives each key a newer
 /// version.
 fn rotate_many_keys() -> Result<(), String> {
     let world = World::new(1);

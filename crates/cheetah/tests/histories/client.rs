@@ -1,7 +1,8 @@
-//! A client turns plans into calls of the library, and their results into operations of a history.
+//! A client turns plans into calls of the library, and the calls' results into operations of a
+//! history.
 //!
-//! The caller of `advance` chooses the next client. In one thread, a client that finds a row locked
-//! does not wait, but retries at its next turn, and a read advances by one row at a time. So a seed
+//! The caller of `advance` chooses the next client. In one thread, a client does not wait for a
+//! locked row: it retries at its next turn. A read advances by one row at a time. So a seed
 //! reproduces the order of all operations.
 
 use crate::history::{Op, Seen, Txn, What};
@@ -21,8 +22,8 @@ const PATIENCE: u32 = 12;
 const LOCK_WAIT_NS: u64 = 2_000_000_000;
 /// The number of rows read from a leaf at once.
 const ROWS_AT_ONCE: usize = 8;
-/// The index by group and number, whose entries move with every change of a row. The unique index
-/// by the last value follows it.
+/// The index by group and number, whose entries move with every change of a row. The next index is
+/// the unique index by the last value.
 const BY_NUMBER: usize = 1;
 /// The index by group alone, whose entries never move.
 const BY_GROUP: usize = 3;
@@ -94,14 +95,14 @@ struct Scan {
     seen: BTreeMap<u64, Seen>,
 }
 
-/// A client; see the module.
+/// A client; see the module head.
 pub(crate) struct Client {
     no: usize,
     txn: Transaction,
     plan: Option<Plan>,
-    /// Its position in the plan.
+    /// The client's position in the plan.
     at: usize,
-    /// The operations of its current transaction, and its ended transactions.
+    /// The operations of the current transaction, and the ended transactions.
     ops: Vec<Op>,
     txns: Vec<Txn>,
     tried: u32,
@@ -128,7 +129,7 @@ impl Client {
         self.txns
     }
 
-    /// Runs one statement, or one row of a read; returns false if there are no more transactions.
+    /// Runs one statement, or one row of a read. Returns false if there are no more transactions.
     /// An error stops the run.
     pub(crate) fn advance(&mut self, run: &Run) -> Result<bool> {
         if self.plan.is_none() {
@@ -156,7 +157,7 @@ impl Client {
         Ok(true)
     }
 
-    /// Continues the current statement; returns whether it is complete.
+    /// Continues the current statement. Returns whether the statement is complete.
     fn act(&mut self, run: &Run) -> Result<bool> {
         let Some(plan) = &self.plan else { return Ok(true) };
         let Some(step) = plan.steps.get(self.at).cloned() else {
@@ -221,7 +222,7 @@ impl Client {
         Ok(())
     }
 
-    /// Continues a read; returns its findings once it is complete.
+    /// Continues a read. Returns its findings once the read is complete.
     fn read(&mut self, run: &Run, reading: &Reading) -> Result<Option<What>> {
         let mut scan = match self.scan.take() {
             Some(scan) => scan,
@@ -271,9 +272,9 @@ impl Client {
     }
 
     fn what(&self, is_list: bool, reading: &Reading, mut scan: Scan) -> What {
-        // A locking scan without gap locks may miss a row whose value, and so its position in the
-        // index, decreased while the scan waited. A row that a search by values did not find may
-        // exist.
+        // A locking scan without gap locks may miss a row if the row's value decreases while the
+        // scan waits, because the row's entry then moves back in the index. A row may exist
+        // although a search by values did not find it.
         let may_miss = reading.via == Via::Found
             || matches!(reading.via, Via::Numbers | Via::Covered)
                 && reading.lock.is_some()
@@ -311,8 +312,8 @@ impl Client {
         let new = Row(before.into_iter().chain([value]).collect());
         match (how, old) {
             (How::Replace, None) => match self.insert(run, key, &new) {
-                // Without range locks a row may be inserted after the lookup. The refused insert
-                // has locked it.
+                // Without range locks, another transaction may insert a row after the lookup. The
+                // refused insert has locked that row.
                 Err(Error::DuplicateKey { index_no: 0, .. }) if !self.locks_ranges() => {
                     return self.try_write(run, key, value, how);
                 }
@@ -381,7 +382,7 @@ fn how_of(reading: &Reading) -> Read {
     }
 }
 
-/// Reads the next row of a scan; returns whether there may be more rows.
+/// Reads the next row of a scan. Returns whether there may be more rows.
 fn read_next(is_list: bool, reading: &Reading, scan: &mut Scan) -> Result<bool> {
     let Scan { cursor: Some(cursor), steps_count, seen, .. } = scan else { return Ok(false) };
     let is_first = *steps_count == 0;

@@ -49,7 +49,7 @@ impl fmt::Display for OrNull {
 #[derive(Clone, Debug)]
 pub(crate) enum What {
     /// A read, with its result for each key. `by_index`: the read used a secondary index. `words`:
-    /// the read used a full-text search for these values of these keys. An empty list stands for a
+    /// the read used a full-text search for these values of these keys. An empty list means a
     /// search for a word that all rows have.
     Read { locks: bool, by_index: bool, seen: Vec<(u64, Seen)>, words: Option<Vec<(u64, u64)>> },
     /// A value appended to a list, or written to a register; `None` if the row was deleted.
@@ -62,10 +62,10 @@ pub(crate) enum What {
 #[derive(Clone, Debug)]
 pub(crate) struct Op {
     pub(crate) what: What,
-    /// The times of its start and its end.
+    /// The times of the statement's start and end.
     pub(crate) during: (u64, u64),
-    /// The number of statements of its transaction when it was rolled back to a savepoint; 0 if it
-    /// was not.
+    /// The number of statements in the transaction when the rollback to a savepoint undid this
+    /// statement. 0 if no rollback undid it.
     pub(crate) undone: usize,
 }
 
@@ -84,8 +84,8 @@ impl fmt::Display for Op {
                 write!(f, "[\"{kind}\",{sent},{answered},[")?;
                 write_all(f, seen.iter().map(|(key, seen)| format!("[{key},{seen}]")))?;
                 let lengths = seen.iter().any(|(_, seen)| matches!(seen, Seen::Length(_)));
-                // A deleted entry is skipped without a lookup of the row, so the time of the delete
-                // is unknown.
+                // A scan skips a deleted entry without a lookup of the row, so the time of the
+                // delete is unknown.
                 let covered = *by_index && seen.iter().any(|(_, seen)| seen.is_nothing());
                 write!(f, "],null,null,{},{lengths},{covered}", self.undone)?;
                 match words {
@@ -112,7 +112,7 @@ pub(crate) struct Txn {
     pub(crate) client: usize,
     pub(crate) level: &'static str,
     pub(crate) is_committed: bool,
-    /// The times of the start and the end of its commit or rollback.
+    /// The times of the start and the end of the commit or rollback.
     pub(crate) end: (u64, u64),
     pub(crate) ops: Vec<Op>,
 }

@@ -3,12 +3,12 @@
 //!
 //! `cargo test --test histories -- --model list --levels "READ COMMITTED,SERIALIZABLE"
 //! [--snapshot-isolation] [--bug NAME] [--threads] [--no-indexes] [--words] [--seed 1]
-//! [--txns 300]`. With `--bug` the engine has a planted bug; tests/isolation/test_planted.py has
-//! the names. Clients take turns in one thread, in an order that the seed reproduces; with
-//! `--threads` each client has its own thread, and waits for locks. With `--no-indexes` the table
-//! has only its clustered index; `--words` adds a full-text index and searches.
+//! [--txns 300]`. With `--bug`, the engine has a planted bug; tests/isolation/test_planted.py has
+//! the names. Clients take turns in one thread, in an order that the seed reproduces. With
+//! `--threads`, each client has its own thread, and waits for locks. With `--no-indexes`, the table
+//! has only its clustered index. `--words` adds a full-text index and searches.
 //!
-//! Without `--model`, as under `cargo test`, it tests that a seed reproduces the history.
+//! Without `--model`, as under `cargo test`, the program tests that a seed reproduces the history.
 
 mod client;
 mod history;
@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 const CLIENTS_COUNT: usize = 5;
-/// The keeper keeps a snapshot open for this number of moments.
+/// The number of moments for which the keeper keeps a snapshot open.
 const SNAPSHOT_KEPT_FOR: u64 = 150;
 /// The number of turns of clients between turns of the background.
 const TURNS_OF_CLIENTS: u64 = 20;
@@ -73,7 +73,7 @@ impl Run {
         self.planner.lock().unwrap_or_else(PoisonError::into_inner).plan()
     }
 
-    /// Records an error that no client may get.
+    /// Records an error that no client may receive.
     pub(crate) fn note_failure(&self, error: &Error) {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.get_or_insert_with(|| error.to_string());
@@ -109,8 +109,8 @@ fn a_seed_repeats_the_history() {
     for model in ["list", "register"] {
         let words = ["--model", model, "--levels", "READ COMMITTED,REPEATABLE READ,SERIALIZABLE", "--words"];
         let played = |seed: u64| {
-            let choice = Choice::of(&words.map(String::from)).expect("the arguments are those of the usage");
-            play(&Choice { seed, ..choice }).expect("nothing is planted").to_string()
+            let choice = Choice::of(&words.map(String::from)).expect("the arguments are valid");
+            play(&Choice { seed, ..choice }).expect("no bug is planted").to_string()
         };
         let history = played(1);
         assert_eq!(history, played(1), "{model}");
@@ -252,8 +252,8 @@ fn play_in_threads(db: &Db, run: &Run, clients: Vec<Client>, choice: &Choice) ->
     })
 }
 
-/// Keeps an unused snapshot open for a while, then the next one, so that purge removes some old
-/// versions and keeps others.
+/// Keeps an unused snapshot open for a while, and then the next snapshot, so that purge removes
+/// some old versions and keeps others.
 struct Keeper {
     txn: Transaction,
     until: u64,
@@ -284,8 +284,8 @@ fn read_last(db: &Db, run: &Run, keys_count: u64) -> Result<Vec<(u64, Seen)>> {
     Ok(last)
 }
 
-/// A table with a clustered index by key. According to `choice` it also has secondary indexes by
-/// group and number, by last value, and by group, and a full-text index.
+/// A table with a clustered index by key. According to `choice`, the table also has secondary
+/// indexes by group and number, by last value, and by group, and a full-text index.
 fn spec(choice: &Choice) -> TableSpec {
     let index = |name: &str, unique, max_key_bytes| IndexSpec {
         name: name.into(),

@@ -1,8 +1,8 @@
 //! Plans of random transactions, like those that tests/isolation/plans.py makes for the server. A
-//! plan does not depend on what its reads find.
+//! plan does not depend on the results of its reads.
 //!
 //! Keys are in groups of three. Two groups are in use at a time. After every 40 transactions a new
-//! group replaces one of them, so that rows are inserted all the time and lists stay short.
+//! group replaces one of the two, so that rows are inserted all the time and lists remain short.
 
 use crate::Choice;
 use cheetah::testing::db::{Isolation, LockMode};
@@ -43,7 +43,7 @@ pub(crate) enum Via {
 }
 
 impl Via {
-    /// Returns the way to find the same rows with only the clustered index.
+    /// Returns the way that finds the same rows with only the clustered index.
     fn by_key(self) -> Self {
         match self {
             Via::Numbers | Via::Group | Via::Covered => Via::Range,
@@ -210,8 +210,7 @@ impl Planner {
         Step::Read(Reading { keys, via, lock, words })
     }
 
-    /// The pattern of a lost update, of write skew, or of a row whose lock must survive the
-    /// rollback of its change.
+    /// A lost update, write skew, or a row whose lock must survive the rollback of its change.
     fn read_then_write(&mut self, steps: &mut Vec<Step>) {
         let lock = self.one_of(&[None, None, Some(LockMode::Exclusive)]);
         let keys = [self.key(), self.key()];

@@ -1,4 +1,4 @@
-//! The words of rows in a full-text index: one for the group, and one for each value.
+//! The words of rows in a full-text index: one word for the group, and one for each value.
 
 use crate::client::{number, values_of};
 use crate::plan::GROUP_KEYS;
@@ -24,7 +24,7 @@ fn words_of(key: u64, values: &[u64]) -> Vec<String> {
     std::iter::once(format!("g{}", key / GROUP_KEYS)).chain(values).collect()
 }
 
-/// Keys of the rows that have one of these words, for a consistent read.
+/// Returns the keys of the rows that have one of these words, for a consistent read.
 pub(crate) fn find(txn: &mut Transaction, run: &Run, text: &str) -> Result<Vec<u64>> {
     let (text, read) = (text.as_bytes(), Read::Consistent);
     let (index_no, mode) = (0, Mode::NaturalLanguage);

@@ -1,4 +1,4 @@
-//! Locks of rows and ranges: waits for such locks, and many threads on the same few rows.
+//! Tests locks of rows and ranges: waits for such locks, and many threads on the same few rows.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
@@ -67,7 +67,7 @@ fn copy(cursor: &Cursor, found: bool, stored: &mut Vec<u8>) -> Result<bool> {
     Ok(found)
 }
 
-/// Runs one transaction; returns the rows to which it added one.
+/// Runs one transaction. Returns the keys of the rows whose numbers it increased by one.
 fn run(txn: &mut Transaction, table: &Arc<Table>, dice: &mut Dice) -> Result<Vec<u64>> {
     let level = [Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Serializable];
     txn.set_isolation(level[dice.roll(3) as usize]);
@@ -168,12 +168,12 @@ fn somebody_waits(db: &Db) -> bool {
     db.status().iter().find(|entry| entry.0 == "lock_waits_current").unwrap().1 > 0
 }
 
-/// Returns once a transaction waits for a lock.
+/// Waits until a transaction waits for a lock.
 fn until_somebody_waits(db: &Db) {
     until("a transaction waits", || somebody_waits(db));
 }
 
-/// Reads the rows from `low` to `high` by the clustered index; returns their keys.
+/// Reads the rows from `low` to `high` by the clustered index. Returns their keys.
 fn scan(txn: &mut Transaction, table: &Arc<Table>, read: Read, (low, high): (u64, u64)) -> Result<Vec<u64>> {
     let mut cursor = txn.cursor(table, 0, read)?;
     let (low, high) = (low.to_be_bytes(), high.to_be_bytes());
@@ -207,9 +207,9 @@ fn writers_of_different_rows_do_not_wait_and_those_of_one_row_do() {
     add_one(&mut second, &table, 10).unwrap();
 }
 
-/// A change of a row is committed, but its stamp is not published yet. Returns the number that a
-/// session finds when it locks the row in one of three ways, and the number in the snapshot that it
-/// then opens. `bug` is planted in the session's thread.
+/// A change of a row is committed, but its stamp is not published yet. A session locks the row in
+/// one of three ways, and then opens a snapshot. Returns the number that the session finds under
+/// the lock, and the number in the snapshot. `bug` is planted in the session's thread.
 fn locked_and_seen(way: u64, bug: Option<&'static str>) -> (u64, u64) {
     let (_db, table, mut first, mut second) = pair(Isolation::ReadCommitted);
     add_one(&mut first, &table, 10).unwrap();
@@ -294,7 +294,7 @@ fn a_scan_of_many_leaves_takes_the_memory_of_one_range() {
         assert!(scan(&mut first, &table, read, (0, u64::MAX)).unwrap().len() > 20_000);
         assert!(used().unwrap() < 2_000, "{read:?} of all rows took {:?} bytes", used());
     }
-    assert!(waits(add(&mut second, &table, 20_001)), "somewhere in the middle");
+    assert!(waits(add(&mut second, &table, 20_001)), "the middle of the range is locked");
     first.commit().unwrap();
     add(&mut second, &table, 20_001).unwrap();
 }
@@ -367,7 +367,7 @@ fn locked_rows_are_passed_or_looked_at() {
     let mut cursor = second.cursor_on(&table, 0, Read::Exclusive, OnLocked::Look).unwrap();
     assert!(cursor.seek(SeekMode::First, b"").unwrap());
     assert!(cursor.is_unlocked());
-    assert_eq!(Row::parse(cursor.row()).0.number, NUMBERS, "as it was committed last");
+    assert_eq!(Row::parse(cursor.row()).0.number, NUMBERS, "the cursor reads the last committed row");
     first.commit().unwrap();
     assert!(cursor.read_again().unwrap() && !cursor.is_unlocked());
     assert_eq!(Row::parse(cursor.row()).0.number, NUMBERS + 1);
@@ -422,7 +422,7 @@ fn whoever_has_the_whole_table_needs_no_locks_of_rows() {
     scan(&mut first, &table, Read::Exclusive, (0, 100)).unwrap();
     assert!(waits(find(&mut second, &table, 50, Read::Shared, 0)));
     let locks = db.transactions().iter().map(|txn| txn.locks).sum::<u64>();
-    assert_eq!(locks, 1, "only the table");
+    assert_eq!(locks, 1, "only the table is locked");
 }
 
 #[test]
@@ -444,7 +444,7 @@ fn a_count_that_has_to_lock_rows_does_not_come_from_the_snapshot() {
     assert_eq!(first.count(&table).unwrap(), Some(5));
 }
 
-/// Reserves `count` numbers for new rows; returns the first.
+/// Reserves `count` numbers for new rows. Returns the first number.
 fn number(txn: &mut Transaction, table: &Arc<Table>, count: u64, bulk: bool) -> Result<u64> {
     let numbers = Numbers { stride: Stride { increment: 1, offset: 1 }, largest: u64::MAX, count };
     Ok(txn.reserve_numbers(table, &numbers, bulk)?.first)
@@ -496,12 +496,12 @@ fn a_search_for_a_key_goes_on_behind_it_when_it_is_to() {
     assert!(cursor.seek_to(SeekMode::AtLeast, &20u64.to_be_bytes(), SeekEnd::Prefix).unwrap());
     cursor.forget_end();
     assert!(cursor.next().unwrap() && cursor.key() == 30u64.to_be_bytes());
-    assert!(waits(add(&mut second, &table, 25)), "the range between is locked");
+    assert!(waits(add(&mut second, &table, 25)), "the range between the keys is locked");
 }
 
 /// Two threads repeatedly insert rows with the same unique number. Returns the number of times that
-/// both succeeded. Their texts are large, so the time between the check of the unique key and the
-/// insert of the entry is long.
+/// both inserts succeeded. The rows' texts are large, so the time between the check of the unique
+/// key and the insert of the entry is long.
 fn insert_twins(rounds: u64, bug: Option<&'static str>) -> u64 {
     let db = open(&SimDisk::new()).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
@@ -536,12 +536,12 @@ fn insert_twins(rounds: u64, bug: Option<&'static str>) -> u64 {
 fn h4_a_unique_key_is_given_once_whoever_asks_at_the_same_time() {
     assert_eq!(insert_twins(100, None), 0);
     let bug = Some("unique: look without the key's latch");
-    assert!((0..1000).any(|_| insert_twins(20, bug) > 0), "the planted bug is found");
+    assert!((0..1000).any(|_| insert_twins(20, bug) > 0), "the planted bug is not found");
 }
 
-/// Reads a range twice in each of `rounds` transactions while another thread inserts into it.
-/// Returns the number of times that the reads differed. The texts are large, so the time between
-/// the check of range locks and the insert is long.
+/// Reads a range twice in each of `rounds` transactions while another thread inserts into the
+/// range. Returns the number of times that the two reads differed. The rows' texts are large, so
+/// the time between the check of range locks and the insert is long.
 fn phantoms(rounds: u64, bug: Option<&'static str>) -> u64 {
     let db = open(&SimDisk::new()).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
@@ -590,5 +590,5 @@ fn phantoms(rounds: u64, bug: Option<&'static str>) -> u64 {
 fn a_range_that_is_locked_while_a_row_is_on_its_way_stays_as_it_is() {
     assert_eq!(phantoms(100, None), 0);
     let bug = Some("rows: do not ask for ranges again");
-    assert!((0..1000).any(|_| phantoms(20, bug) > 0), "the planted bug is found");
+    assert!((0..1000).any(|_| phantoms(20, bug) > 0), "the planted bug is not found");
 }

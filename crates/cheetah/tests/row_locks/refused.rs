@@ -1,4 +1,4 @@
-//! Existing rows that conflict with an insert: the insert waits, is refused, or releases the key.
+//! Tests rows that conflict with an insert: the insert waits, is refused, or releases the key.
 
 use super::*;
 
@@ -6,8 +6,8 @@ use super::*;
 fn while_it_waits<T: Send>(db: &Db, waiter: impl FnOnce() -> T + Send, then: impl FnOnce()) -> T {
     std::thread::scope(|scope| {
         let waiter = scope.spawn(waiter);
-        until("it waits", || {
-            assert!(!waiter.is_finished(), "it does not wait");
+        until("the waiter waits", || {
+            assert!(!waiter.is_finished(), "the waiter has ended without a wait");
             somebody_waits(db)
         });
         then();
@@ -45,8 +45,8 @@ fn a_row_that_is_refused_leaves_its_key_to_others() {
     }
 }
 
-/// A statement that finds a row by one unique key has found no row by the preceding keys. If ranges
-/// are locked, no other transaction may insert rows with these keys.
+/// An insert that is refused because of a row with one unique key has found no row by the preceding
+/// keys. If ranges are locked, no other transaction may insert rows with these keys.
 #[test]
 fn keys_that_a_refused_row_has_not_found_stay_away_when_the_row_in_the_way_is_changed() {
     for (level, stay_away) in [(Isolation::ReadCommitted, false), (Isolation::RepeatableRead, true)] {
@@ -104,7 +104,7 @@ fn whoever_does_not_wait_enters_no_locks_for_the_writer() {
     add_one(&mut first, &table, 10).unwrap();
     let id = first.id().unwrap().0;
     let locks = || db.transactions().iter().find(|txn| txn.id == id).unwrap().locks;
-    assert_eq!(locks(), 1, "the table");
+    assert_eq!(locks(), 1, "only the table is locked");
     for on_locked in [OnLocked::Skip, OnLocked::Look] {
         let mut cursor = second.cursor_on(&table, 0, Read::Exclusive, on_locked).unwrap();
         assert!(cursor.seek(SeekMode::First, b"").unwrap());
@@ -141,7 +141,7 @@ fn a_statement_that_is_rolled_back_needs_no_locks_where_it_has_the_whole_table()
     let back = first.savepoint();
     (1..=5).for_each(|key| add_one(&mut first, &table, 10 * key).unwrap());
     first.rollback_to(back).unwrap();
-    assert_eq!(db.transactions().iter().map(|txn| txn.locks).sum::<u64>(), 1, "only the table");
+    assert_eq!(db.transactions().iter().map(|txn| txn.locks).sum::<u64>(), 1, "only the table is locked");
 }
 
 #[test]
@@ -159,6 +159,6 @@ fn the_large_values_of_a_row_that_is_looked_at_stay_until_the_scan_goes_on() {
         first.commit().unwrap();
     }
     let seen = complete(&second, &table, cursor.row()).unwrap();
-    assert!(seen == large(b'o', NUMBERS), "it has become {:?}", seen.text.first());
+    assert!(seen == large(b'o', NUMBERS), "the value has become {:?}", seen.text.first());
     assert!(cursor.next().unwrap());
 }

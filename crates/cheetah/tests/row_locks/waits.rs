@@ -1,4 +1,5 @@
-//! Waits for locks: deadlocks and their victims, and rows that are deleted or reinserted meanwhile.
+//! Tests waits for locks: deadlocks and their victims, and rows that are deleted or reinserted
+//! during a wait.
 
 use super::*;
 
@@ -14,7 +15,7 @@ fn a_row_is_deleted_and_inserted_again_while_scans_wait_for_it() {
                 false => scan(&mut second, &table, Read::Exclusive, (15, 35)).unwrap(),
             });
             until_somebody_waits(&db);
-            assert!(by_number || waits(add(&mut first, &table, 17)), "another key of the range");
+            assert!(by_number || waits(add(&mut first, &table, 17)), "another key of the range is locked");
             insert(&mut first, &table, 20, &row(2 * NUMBERS)).unwrap();
             first.commit().unwrap();
             let expected = if by_number { vec![2 * NUMBERS] } else { vec![20, 30] };
@@ -28,7 +29,7 @@ fn who_waits_is_told_the_sessions_that_it_waits_for() {
     let (db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
     let xid = Xid::new(1, b"given away", b"").unwrap();
     let told = Arc::new(std::sync::Mutex::new(Vec::new()));
-    first.report_waits(SessionId(1), |_| panic!("it does not wait"));
+    first.report_waits(SessionId(1), |_| panic!("this transaction does not wait"));
     second.report_waits(SessionId(2), {
         let told = Arc::clone(&told);
         move |session| told.lock().unwrap().push(session)
@@ -43,10 +44,10 @@ fn who_waits_is_told_the_sessions_that_it_waits_for() {
     add_one(&mut first, &table, 10).unwrap();
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| add_one(&mut second, &table, 10));
-        until("it reports twice", || told.lock().unwrap().len() >= 2);
+        until("the waiter has reported twice", || told.lock().unwrap().len() >= 2);
         let two_occasions_pass = || {
             let before = asked.load(Relaxed);
-            until("it had two occasions to report", || asked.load(Relaxed) > before + 2);
+            until("the waiter had two occasions to report", || asked.load(Relaxed) > before + 2);
         };
         first.prepare(xid).unwrap();
         drop(first);
@@ -54,15 +55,15 @@ fn who_waits_is_told_the_sessions_that_it_waits_for() {
         two_occasions_pass();
         told.lock().unwrap().clear();
         two_occasions_pass();
-        assert_eq!(told.lock().unwrap().len(), 0, "no transaction holds the lock any more");
+        assert_eq!(told.lock().unwrap().len(), 0, "no session holds the lock any more");
         db.rollback_prepared(&xid).unwrap();
         waiter.join().unwrap().unwrap();
     });
 }
 
-/// The second transaction, which has locked row 20, waits for the first transaction's row 10, and
-/// the first closes the cycle. Returns whether the first is the victim; the other transaction gets
-/// its row. Both are rolled back.
+/// The second transaction, which has locked row 20, waits for the first transaction's row 10. Then
+/// the first transaction closes the cycle. Returns whether the first is the victim. The other
+/// transaction receives its row. Both transactions are rolled back.
 fn is_first_victim(db: &Db, table: &Arc<Table>, first: &mut Transaction, second: &mut Transaction) -> bool {
     first.set_lock_wait(60_000_000_000);
     second.set_lock_wait(60_000_000_000);
@@ -83,7 +84,7 @@ fn is_first_victim(db: &Db, table: &Arc<Table>, first: &mut Transaction, second:
     })
 }
 
-/// The first session has fewer changes, and closes the cycle: either reason makes it the victim.
+/// The first session has fewer changes, and closes the cycle. Either reason makes it the victim.
 #[test]
 fn of_two_whose_order_is_known_the_later_one_is_the_victim_of_a_deadlock() {
     for order_is_known in [false, true] {
@@ -114,9 +115,9 @@ fn a_row_that_goes_while_it_is_waited_for_is_given_back_under_read_committed_onl
     }
 }
 
-/// Another transaction waited for an entry, so the entry's writer has an explicit lock, which
+/// Another transaction waited for an entry, so the entry's writer has an explicit lock. The lock
 /// remains when the change is rolled back. Then the other transaction writes the entry. In an
-/// earlier version a scan of the first transaction spun on its own lock.
+/// earlier version, a scan of the first transaction spun on its own lock.
 #[test]
 fn a_scan_waits_for_a_row_whose_entry_is_locked_since_an_own_change_was_rolled_back() {
     let (_db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
@@ -130,9 +131,9 @@ fn a_scan_waits_for_a_row_whose_entry_is_locked_since_an_own_change_was_rolled_b
     assert_eq!(find(&mut first, &table, 15, Read::Exclusive, 2).unwrap(), Some(15 * NUMBERS));
 }
 
-/// A scan that finds an entry of an open change waits for its writer, but only until this change is
-/// rolled back to a savepoint. Returns the row that the scan then finds, or `None` if it continues
-/// to wait.
+/// A scan that finds an entry of an open change waits for the entry's writer, but only until this
+/// change is rolled back to a savepoint. Returns the row that the scan then finds, or `None` if the
+/// scan continues to wait.
 fn found_when_an_entry_is_rolled_back(lock_wait_ns: u64) -> Option<Option<u64>> {
     let (db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
     let back = first.savepoint();
@@ -159,7 +160,7 @@ fn an_entry_whose_change_is_rolled_back_alone_is_free() {
 }
 
 /// Two transactions wait for each other. The first has rolled back more changes than the second has
-/// made. Returns whether the first is the victim.
+/// made. Returns whether the first transaction is the victim.
 fn is_the_victim_who_rolled_back_much() -> bool {
     let (db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
     let back = first.savepoint();
@@ -177,7 +178,7 @@ fn what_was_rolled_back_is_no_work_that_saves_from_a_deadlock() {
     assert!(!is_the_victim_who_rolled_back_much());
 }
 
-/// The scan never waits, so only the scan itself can notice that it must end.
+/// The scan never waits, so only the scan itself can notice the interrupt.
 #[test]
 fn a_scan_that_passes_many_deleted_rows_ends_when_it_is_interrupted() {
     let (db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
@@ -206,8 +207,8 @@ fn a_row_that_an_earlier_statement_has_locked_is_not_given_back() {
     assert!(waits(add_one(&mut second, &table, 10)));
 }
 
-/// Returns whether a change of a row waits for the row's writer if the changing transaction has
-/// earlier locked the row by a scan and released it.
+/// A transaction locks a row by a scan, releases the row, and then changes it. Returns whether the
+/// change waits for the row's writer.
 fn waits_for_a_row_that_was_given_back() -> bool {
     let (_db, table, mut first, mut second) = pair(Isolation::ReadCommitted);
     let mut cursor = first.cursor(&table, 0, Read::Exclusive).unwrap();
@@ -226,7 +227,7 @@ fn a_row_that_a_scan_has_given_back_is_locked_again_by_whoever_changes_it() {
     assert!(!waits_for_a_row_that_was_given_back());
 }
 
-/// A row that a scan has locked stays locked when a change of the row is rolled back.
+/// A row that a scan has locked remains locked when a change of the row is rolled back.
 #[test]
 fn a_scanned_row_stays_locked_when_its_change_is_rolled_back_and_made_again() {
     for level in [Isolation::ReadCommitted, Isolation::RepeatableRead] {

@@ -13,8 +13,8 @@ fn database() -> (SimDisk, History, u64) {
     (disk, history, newest)
 }
 
-/// Checks that the damaged disk opens with the newest epoch or is refused with a reason; returns
-/// whether it was refused.
+/// Checks that the damaged disk opens with the newest epoch, or is refused with a reason. Returns
+/// whether the disk was refused.
 fn is_refused(disk: &SimDisk, history: &History, newest: u64, what: &str) -> bool {
     match verify(disk, history, newest) {
         Ok(_) => false,

@@ -9,7 +9,7 @@ use std::io;
 
 const CHECKPOINTS: usize = 6;
 
-/// Like `run`, but continues after a failure as the engine does: the epoch is abandoned and its
+/// Like `run`, but continues after a failure as the engine does: the epoch is abandoned, and its
 /// changes become part of the next epoch. Returns the number of failures.
 fn run_on(disk: &SimDisk, history: &mut History, seed: u64, acknowledged: &mut u64) -> Result<u64> {
     let mut rng = Rng::new(seed);
@@ -39,7 +39,7 @@ fn run_on(disk: &SimDisk, history: &mut History, seed: u64, acknowledged: &mut u
     assert_eq!(
         verify(&disk.snapshot(), history, last),
         Ok(last),
-        "the changes of the abandoned epoch are not lost"
+        "the changes of the abandoned epoch are lost"
     );
     Ok(refusals)
 }
@@ -56,12 +56,12 @@ fn count(op: Op, seed: u64) -> u64 {
     count as u64
 }
 
-/// Runs the workload with a fault, then cuts power. Returns the number of failures.
+/// Runs the workload with a fault, and then cuts power. Returns the number of failures.
 fn survives(fault: Fault, seed: u64, image_seed: u64) -> u64 {
     let (disk, mut history, mut acknowledged) = (SimDisk::new(), empty_history(), 0);
     let what = format!("{fault:?} with seed {seed}");
     disk.inject(fault);
-    // If the startup fails, there is no database to continue with; a failed sync stops the engine.
+    // If the startup fails, no database remains to continue with. A failed sync stops the engine.
     let refusals = run_on(&disk, &mut history, seed, &mut acknowledged).unwrap_or(0);
     disk.clear_faults();
     for image in 0..4 {
@@ -79,7 +79,7 @@ fn sweep(op: Op, effect: Effect, forever: bool) {
             refusals += survives(if forever { fault.forever() } else { fault }, seed, nth);
         }
     }
-    assert!(refusals > 0, "the faults were met");
+    assert!(refusals > 0, "no fault was met");
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Segments and page map together: power cuts, damage, full disks and failed syncs, compared with a
 //! model.
 //!
-//! The rule: whatever happened, a startup finds exactly the pages and the state of an attempted
-//! epoch that is not older than the last acknowledged one, and every page is readable; or the
-//! startup reports an error.
+//! The rule: after any event, a startup opens an attempted epoch, or reports an error. The epoch is
+//! not older than the last acknowledged epoch. The startup finds exactly the pages and the state of
+//! this epoch, and every page is readable.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod crashes;
@@ -26,7 +26,7 @@ fn run(disk: &SimDisk, history: &mut History, seed: u64, checkpoints: usize) -> 
     for _ in 0..checkpoints {
         store.change_some(&mut rng)?;
         store.switch_epoch(disk, &mut rng, history);
-        // The next changes belong to the next epoch, while this one is being written.
+        // The next changes belong to the next epoch, while this epoch is being written.
         store.change_some(&mut rng)?;
         removed += store.remove_dead()?;
         store.collect_garbage(&mut rng)?;

@@ -1,5 +1,5 @@
-//! The order of the barriers of a checkpoint, as strings: docs/developers/durability.md has the
-//! same lists.
+//! The order of a checkpoint's barriers, as strings. docs/developers/durability.md has the same
+//! lists.
 
 use crate::store::{empty_history, Store};
 use cheetah::testing::base::PageId;
@@ -7,7 +7,7 @@ use cheetah::testing::segment::Stream;
 use cheetah_io::sim::SimDisk;
 use cheetah_io::Rng;
 
-/// The barriers made since the last call, in order.
+/// The barriers since the last call, in order.
 fn trace(store: &Store) -> Vec<String> {
     store.durable.take_trace().iter().map(|(barrier, path)| format!("{barrier} '{path}'")).collect()
 }

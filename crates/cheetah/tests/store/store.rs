@@ -1,5 +1,5 @@
-//! A pool without frames, in which pages are written as soon as they change, and the history with
-//! which it is compared.
+//! A pool without frames, which writes pages as soon as they change, and the history that the tests
+//! compare it with.
 
 use cheetah::testing::base::{Config, Epoch, Error, Health, Lsn, PageId, Result, TreeId};
 use cheetah::testing::durable::Durable;
@@ -146,11 +146,12 @@ impl Store {
             Ok(())
         })?;
         let expected = self.pages.values().filter(|(entry, _)| entry.location.segment == victim).count();
-        assert_eq!(live.len(), expected, "every live image of a segment is found in it");
+        assert_eq!(live.len(), expected, "every live image of a segment is found in the segment");
         live.into_iter().try_for_each(|(pid, content)| self.put(pid, content, Stream::Cold))
     }
 
-    /// Ends the epoch, and records its content in the history, including changes of failed epochs.
+    /// Ends the epoch, and records its content in the history. The content includes the changes of
+    /// failed epochs.
     pub(crate) fn switch_epoch(&mut self, disk: &SimDisk, rng: &mut Rng, history: &mut History) {
         let len = if rng.chance(0.2) { 3000 } else { rng.below(100) };
         let state = rng.bytes(len as usize);
@@ -166,7 +167,7 @@ impl Store {
         self.epoch = Epoch(self.epoch.0 + 1);
     }
 
-    /// Commits the ended epoch; returns its number.
+    /// Commits the ended epoch. Returns its number.
     pub(crate) fn commit(&mut self) -> Result<u64> {
         let frozen = self.frozen.as_ref().expect("the epoch was switched before");
         self.segments.sync()?;
@@ -183,14 +184,14 @@ impl Store {
         Ok(epoch)
     }
 
-    /// Removes dead files; returns their number.
+    /// Removes dead files. Returns their number.
     pub(crate) fn remove_dead(&self) -> Result<u64> {
         self.segments.remove_dead(self.map.epoch()).map(|unlinked| unlinked.files_count)
     }
 }
 
-/// The epochs of `all` that had been attempted before operation `operation` of the life that added
-/// them to `before`.
+/// The epochs of `all` that were attempted before operation `operation` of the current life.
+/// `before` has the epochs of earlier lives; the current life has added the other epochs.
 pub(crate) fn attempted(before: &History, all: &History, operation: u64) -> History {
     let known =
         |number: &u64, snapshot: &Snapshot| before.contains_key(number) || snapshot.attempted_at <= operation;

@@ -1,5 +1,5 @@
-//! Rows of tables whose indexes are added and dropped: a row has entries in the indexes that the
-//! table has, which are identified by name.
+//! Rows of tables whose indexes are added and dropped. A row has entries in the indexes that the
+//! table has. The name of an index identifies it.
 
 use super::*;
 use cheetah::testing::format::catalog::IndexDef;
@@ -47,7 +47,7 @@ pub fn put(
     }
 }
 
-/// Checks that the rows match the indexes of the table; returns the rows.
+/// Checks that the rows match the indexes of the table. Returns the rows.
 pub fn contents(db: &Db, table: &Arc<Table>) -> std::result::Result<Rows, String> {
     let rows = all_rows(&mut db.begin(), table).map_err(|error| error.to_string())?;
     let report = db.check_table_with(table, &mut |_, stored, expected| {

@@ -11,8 +11,8 @@ use cheetah::testing::table::{Alteration, AlteredIndex, Constraints, ForeignKey,
 use cheetah_io::Rng;
 use ForeignKeyAction::{Cascade, NoAction, Restrict};
 
-/// The columns and keys of tables of [`spec`]: the name of a row consists of the key of its parent
-/// and of its position.
+/// The columns and keys of tables of [`spec`]. The name of a row consists of the parent's key and
+/// of the row's position.
 pub fn description() -> Description {
     let column = |(name, kind, nullable): (&str, u8, bool)| ColumnDef {
         name: name.into(),
@@ -57,7 +57,7 @@ pub fn create(db: &Db, name: &str, foreign_keys: &[ForeignKeyDef]) -> Arc<Table>
     db.create_table_with(&spec(name), &with(foreign_keys)).unwrap()
 }
 
-/// Alters a table so that it keeps only these of its indexes.
+/// Alters a table so that only these indexes remain.
 pub fn alter(db: &Db, name: &str, indexes: &[usize], constraints: Option<Constraints>) -> Result<()> {
     let table = db.table(name)?;
     let kept =
@@ -96,7 +96,8 @@ fn lines(list: &[ForeignKey]) -> Vec<String> {
 
 const NAMES: [&str; 5] = ["db/a", "db/b", "db/c", "db/d", "other/a"];
 
-/// For each table, whether it has a description, and the constraints whose child it is.
+/// For each table, whether it has a description, and the constraints of which the table is the
+/// child.
 #[derive(Clone, Default)]
 pub struct Model {
     tables: BTreeMap<String, (bool, Vec<ForeignKeyDef>)>,
@@ -129,7 +130,7 @@ impl Model {
         lines
     }
 
-    /// Random constraints to tables that have a description, or do not exist.
+    /// Random constraints to tables that have a description or do not exist.
     fn some(&mut self, child: &str, rng: &mut Rng) -> Vec<ForeignKeyDef> {
         let parents: Vec<_> = NAMES
             .into_iter()
@@ -148,7 +149,7 @@ impl Model {
         (0..count).map(one).collect()
     }
 
-    /// Renames a table. Older handles stay valid, and have the new names.
+    /// Renames a table. Older handles remain valid, and have the new names.
     fn rename(&mut self, db: &Db, from: &str, to: &str) {
         let before: Vec<_> = self.tables.keys().map(|name| db.table(name).unwrap()).collect();
         db.rename_table(from, to).unwrap();
@@ -238,7 +239,8 @@ impl steps::Model for Model {
     }
 }
 
-/// Loads rows into an empty table that other sessions see: the loaded table replaces it.
+/// Loads rows into an empty table that other sessions see. The loaded table replaces the empty
+/// table.
 pub fn load(db: &Db, table: &Arc<Table>) {
     let taken = reach::count("a load takes its place");
     let mut txn = db.begin();

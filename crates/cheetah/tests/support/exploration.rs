@@ -29,7 +29,7 @@ pub fn start() -> (SimDisk, Contents) {
     (disk, contents)
 }
 
-/// Runs the workload of a seed once and cuts power at some of its moments; checks every image, and
+/// Runs the workload of a seed once and cuts power at some of its moments. Checks every image, and
 /// cuts power in some recoveries too.
 pub fn explore_seed(seed: u64, points_max: usize) -> Result<Report, Failure> {
     let (disk, contents) = start();
@@ -52,7 +52,7 @@ pub fn explore_seed(seed: u64, points_max: usize) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Checks an image. For some images it first cuts power in their recovery and checks the results.
+/// Checks an image. For some images, first cuts power in the recovery and checks the results.
 fn check_image(image: &Image, versions: &[Version], depth: usize) -> Result<Report, String> {
     let mut deeper = Report::default();
     if depth < DEPTH_MAX && image.seed % 32 == 0 {

@@ -1,5 +1,5 @@
-//! Parents and children of foreign keys: threads that insert, move and delete them, and a model of
-//! rows that follow their parents.
+//! Parents and children of foreign keys, with threads that insert, move and delete them, and a
+//! model of rows that follow their parents.
 
 use super::constraints::{child, create, refers};
 use super::steps;
@@ -78,15 +78,15 @@ struct Work {
     /// The two sides of the constraint.
     child: KeySide,
     parent: KeySide,
-    /// The numbers of children that found their parent and that did not, and of parents that were
-    /// deleted and that were not.
+    /// Four numbers: the children that found their parent, the children that did not, the parents
+    /// that were deleted, and the parents that were not.
     outcomes: [AtomicU64; 4],
     /// Rows that were orphans in a snapshot.
     orphans: Mutex<Vec<u64>>,
 }
 
 impl Work {
-    /// Returns whether the row may stay; `wants` says whether a referencing or referenced row must
+    /// Returns whether the row may stay. `wants` says whether a referencing or referenced row must
     /// exist.
     fn judge(&self, txn: &mut Transaction, side: &KeySide, key: u64, wants: bool) -> Result<bool> {
         std::thread::yield_now();
@@ -96,7 +96,7 @@ impl Work {
         Ok(found == wants)
     }
 
-    /// Runs one transaction; returns whether it may be committed.
+    /// Runs one transaction. Returns whether it may be committed.
     fn run(&self, txn: &mut Transaction, rng: &mut Rng) -> Result<bool> {
         let tables = [&self.parent, &self.child].map(|side| side.table().unwrap());
         let [parent, kid] = &tables;
@@ -130,14 +130,14 @@ impl Work {
                         update(txn, kid, key, &row, key, &child(key, of, place))?;
                         Ok(before == of || self.judge(txn, &self.parent, of, true)?)
                     }
-                    // Its parent stays the same.
+                    // The child keeps its parent.
                     _ => update(txn, kid, key, &row, key, &child(key, before, place)).map(|()| true),
                 }
             }
         }
     }
 
-    /// Runs transactions; returns the number of times the bug was reached.
+    /// Runs transactions. Returns the number of times the bug was reached.
     fn thread(&self, seed: u64, bug: Option<&'static str>) -> u64 {
         let planted = bug.map(plant);
         let (mut txn, mut rng) = (self.db.begin(), Rng::new(seed));
@@ -164,7 +164,7 @@ impl Work {
     }
 }
 
-/// Lets threads work; returns the orphans at some moment, the outcomes, and the number of times the
+/// Lets threads work. Returns the orphans at some moment, the outcomes, and the number of times the
 /// bug was reached.
 pub fn work(seed: u64, level: Isolation, bug: Option<&'static str>) -> (Vec<u64>, [u64; 4], u64) {
     let db = open(&SimDisk::new()).unwrap();
@@ -185,8 +185,8 @@ pub fn work(seed: u64, level: Isolation, bug: Option<&'static str>) -> (Vec<u64>
 const GENERATIONS: [&str; 3] = ["db/a", "db/b", "db/c"];
 
 /// Each table's rows by key, with the key of their parent in the previous table. Rows of the second
-/// table follow a change of their parent's key, and are deleted with their parent. For rows of the
-/// third table, both actions set the parent to 0 (none).
+/// table follow a change of their parent's key, and are deleted with their parent. In the third
+/// table, both actions set the parent of a row to 0 (none).
 #[derive(Clone, Default, Debug)]
 pub struct Generations {
     tables_count: usize,

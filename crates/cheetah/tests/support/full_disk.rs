@@ -4,8 +4,8 @@ use super::{all_rows, check, insert, open, spec, Row, Rows};
 use cheetah::testing::base::Error;
 use cheetah_io::sim::SimDisk;
 
-/// Fills the disk with one transaction until a row is refused, rolls back, and checks that the
-/// contents are as before; then frees space and continues. The error describes a failure.
+/// Fills the disk with one transaction until a row is refused. Rolls back, and checks that the
+/// contents are as before. Then frees space and continues. The error describes a failure.
 pub fn rollback_on_a_full_disk() -> Result<(), String> {
     let disk = SimDisk::new();
     let text = |error: Error| error.to_string();

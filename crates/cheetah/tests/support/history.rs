@@ -1,8 +1,8 @@
-//! Random transactions and snapshots on a database in one thread, and a model of the view of each:
-//! the rows at the time of its snapshot, overlaid with its own changes.
+//! Random transactions and snapshots on a database in one thread, and a model of the rows that each
+//! transaction sees: the rows at the time of its snapshot, with its own changes.
 //!
-//! Every row must be found by each index in both directions and by its key, and be included in the
-//! count; large values are read.
+//! Each index must find every row, in both directions and by its key. The count must include every
+//! row. Large values are read.
 
 use super::*;
 use cheetah::testing::base::Error;
@@ -26,8 +26,8 @@ pub struct Plan {
     pub steps: u64,
     pub writers: usize,
     pub readers: usize,
-    /// Clustered keys are below this number, which is small, so that keys are reused. The numbers
-    /// of rows are below twice this number, so that they collide.
+    /// Clustered keys are below this number. The number is small, so that keys are reused. The
+    /// numbers in rows are below twice this number, so that they collide.
     pub keys: u64,
     /// Whether the first reader stays open until the database is closed.
     pub keeps_first: bool,
@@ -35,7 +35,7 @@ pub struct Plan {
 
 struct Session {
     txn: Transaction,
-    /// The content of its snapshot, once it has one.
+    /// The content of the session's snapshot, once the session has one.
     snapshot: Option<Contents>,
     changed: Changed,
     savepoints: Vec<(Savepoint, Changed)>,
@@ -127,8 +127,7 @@ impl History {
         Ok(())
     }
 
-    /// Reopens the database after closing it or after a power cut; open transactions are rolled
-    /// back.
+    /// Reopens the database after a close or a power cut. Open transactions are rolled back.
     fn reopen(&mut self) -> Result<()> {
         let sessions = self.readers.drain(..).chain(self.writers.drain(..)).collect::<Vec<_>>();
         if self.rng.chance(0.5) {
@@ -249,7 +248,7 @@ impl History {
         Row::new(self.rng.below(2 * self.plan.keys), text_bytes as usize)
     }
 
-    /// Returns whether an insert or update was done; checks the reason of a refusal.
+    /// Returns whether an insert or update was done. Checks the reason of a refusal.
     #[expect(clippy::too_many_arguments, reason = "all that an answer depends on")]
     fn is_done(
         &self,
@@ -278,8 +277,8 @@ impl History {
         Ok(!taken)
     }
 
-    /// Returns whether an operation failed because of the lock of another writer, and checks that
-    /// such a lock exists.
+    /// Returns whether an operation failed because of another writer's lock. Checks that such a
+    /// lock exists.
     fn is_refused_for_a_lock(&self, writer: &Session, table_no: usize, done: &Result<()>) -> bool {
         let is_refused = matches!(done, Err(Error::LockTimeout | Error::Deadlock));
         let locks = |session: &Session| session.txn.id().is_some();
@@ -310,7 +309,7 @@ impl History {
     }
 }
 
-/// Compares what a transaction sees of a table with `rows`; most keys are below `keys`.
+/// Compares the rows of a table that a transaction sees with `rows`. Most keys are below `keys`.
 pub fn look_at(
     txn: &mut Transaction,
     table: &Arc<Table>,
@@ -434,7 +433,7 @@ fn walk(
     Ok(())
 }
 
-/// Advances by up to `rows_max` rows at once, which must be the first rows of `expected`; returns
+/// Advances by up to `rows_max` rows at once. These must be the first rows of `expected`. Returns
 /// their number.
 fn run_on(
     txn: &Transaction,

@@ -1,4 +1,4 @@
-//! Shared code of the tests of the engine: an environment, tables of one row-format version, and
+//! Code that the tests of the engine share: an environment, tables of one row-format version, and
 //! rows for them.
 
 #![allow(clippy::unwrap_used, dead_code, unreachable_pub, reason = "each test file uses a part")]
@@ -107,8 +107,8 @@ impl Row {
         (row, text_word & 1 == 1)
     }
 
-    /// Keys of its entries in the secondary indexes: the name ends with a zero byte, so that no key
-    /// is a prefix of another.
+    /// The keys of the row's entries in the secondary indexes. The name ends with a zero byte, so
+    /// that no key is a prefix of another key.
     pub fn keys(&self) -> [Vec<u8>; 2] {
         let mut name = self.name.clone();
         name.push(0);
@@ -134,7 +134,8 @@ pub fn delete(txn: &mut Transaction, table: &Arc<Table>, key: u64, old: &Row) ->
     txn.delete(table, &key.to_be_bytes(), &entries)
 }
 
-/// Changes a row, with all its entries if the key changes, otherwise with the entries that differ.
+/// Changes a row and its entries: all entries if the key changes, otherwise the entries that
+/// differ.
 pub fn update(
     txn: &mut Transaction,
     table: &Arc<Table>,
@@ -173,7 +174,7 @@ pub fn update_stored(
     txn.update(table, &old_key.to_be_bytes(), &new, &entries)
 }
 
-/// Reads a row with its text, as a consistent read.
+/// Reads a row with its text by a consistent read.
 pub fn read(txn: &mut Transaction, table: &Arc<Table>, key: u64) -> Result<Option<Row>> {
     read_as(txn, table, key, Read::Consistent)
 }
@@ -231,7 +232,7 @@ pub fn add_entries_of(stored: &[u8], entries: &mut Vec<ExpectedEntry>) {
 /// The maximum time that a thread of a test waits for another thread.
 const UNTIL_MAX: Duration = Duration::from_secs(60);
 
-/// Waits until a condition holds; fails after a timeout.
+/// Waits until a condition is true. Fails after a timeout.
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let since = Instant::now();
     while !is_so() {
@@ -240,8 +241,7 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Tells the other threads of a test to end, even if the test fails, because a scope waits for
-/// them.
+/// Tells the other threads of a test to end, even if the test fails: a scope waits for its threads.
 pub struct RaisedAtEnd<'a>(pub &'a AtomicBool);
 
 impl Drop for RaisedAtEnd<'_> {

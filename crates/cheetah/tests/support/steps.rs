@@ -1,5 +1,5 @@
-//! A database and its model, which advance step by step. After a power cut the database is in the
-//! state before the current step or in the state after it.
+//! A database and its model, which advance step by step. After a power cut, the database is in the
+//! state before or after the current step.
 
 use super::open;
 use cheetah::testing::db::Db;
@@ -9,9 +9,9 @@ use std::cell::{Cell, RefCell};
 
 /// The expected contents of a database.
 pub trait Model: Clone + Default {
-    /// Changes the database and the model; durable on return.
+    /// Changes the database and the model. The change is durable on return.
     fn step(&mut self, db: &Db, rng: &mut Rng);
-    /// Compares the database with the model; the error describes a difference.
+    /// Compares the database with the model. The error describes a difference.
     fn check(&self, db: &Db) -> Result<(), String>;
 }
 

@@ -1,4 +1,4 @@
-//! Rows with words: the words of a text are separated by spaces.
+//! Rows with words. Spaces separate the words of a text.
 
 use super::{delete, insert, spec, update, Row};
 use cheetah::testing::base::Result;
@@ -20,7 +20,7 @@ pub fn with_words(name: &str, indexes: &[&str]) -> TableSpec {
     TableSpec { fulltext: indexes.iter().map(index).collect(), ..spec(name) }
 }
 
-/// The words of a text, which are separated by spaces.
+/// Returns the words of a text. Spaces separate the words.
 pub fn list_of(text: &[u8]) -> WordList {
     let mut list = WordList::default();
     for (ordinal, word) in text.split(|byte| *byte == b' ').filter(|word| !word.is_empty()).enumerate() {

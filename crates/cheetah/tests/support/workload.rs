@@ -2,7 +2,7 @@
 //!
 //! The model is a list of versions, in order: the contents of the database after each commit and
 //! each change of the catalog, and the prepared transactions after each prepare. The workload
-//! acknowledges to the disk the number of the last durable version. After a power cut the database
+//! acknowledges to the disk the number of the last durable version. After a power cut, the database
 //! must be equal to the acknowledged version or a later one: it has a prefix of the commits, and
 //! nothing else. Every decision about a prepared transaction must work.
 
@@ -11,7 +11,7 @@ use cheetah::testing::base::{Error, Xid};
 use cheetah::testing::db::{LockMode, Read, Savepoint};
 use cheetah_io::Rng;
 
-/// Contents of all tables.
+/// The contents of all tables.
 pub type Contents = BTreeMap<String, Rows>;
 
 /// The contents after a step.
@@ -19,8 +19,8 @@ pub type Contents = BTreeMap<String, Rows>;
 pub struct Version {
     /// The committed contents.
     contents: Contents,
-    /// The prepared transactions by number: the tables that each has changed, as they are if it is
-    /// committed.
+    /// The prepared transactions by number. Each has the tables that it has changed, with their
+    /// contents after its commit.
     prepared: BTreeMap<u64, Contents>,
 }
 
@@ -76,10 +76,10 @@ pub struct Shape {
 
 struct Session {
     txn: Transaction,
-    /// The tables that it has changed, as it sees them.
+    /// The tables that the session's transaction has changed, with the rows that it sees.
     changed: Contents,
     savepoints: Vec<(Savepoint, Contents)>,
-    /// Its number once it is prepared.
+    /// The transaction's number once it is prepared.
     prepared: Option<u64>,
 }
 
@@ -90,7 +90,7 @@ pub struct Workload<'d> {
     clock: SimClock,
     rng: Rng,
     sessions: Vec<Option<Session>>,
-    /// The versions so far; the last one is the current version.
+    /// The versions so far. The last one is the current version.
     pub versions: Vec<Version>,
     /// The last version that is known to be durable.
     pub acknowledged: u64,
@@ -124,7 +124,7 @@ impl<'d> Workload<'d> {
         })
     }
 
-    /// Runs all steps; open transactions are left open at the end.
+    /// Runs all steps. Open transactions remain open at the end.
     pub fn run(&mut self, shape: &Shape) -> Result<()> {
         for _ in 0..shape.steps {
             self.clock.advance_ns(self.rng.below(400_000_000));
@@ -166,7 +166,7 @@ impl<'d> Workload<'d> {
         self.versions.push(version);
     }
 
-    /// Acknowledges the newest version, if the log was synced for it.
+    /// Acknowledges the newest version if the log was synced for it.
     fn acknowledge_if_synced(&mut self) {
         if self.mode == 1 {
             self.acknowledge();
@@ -419,8 +419,8 @@ fn session_txn(txn: &mut Transaction) -> &mut Transaction {
     txn
 }
 
-/// Checks that the engine's answer to an insert or update is the model's; on success the model is
-/// updated.
+/// Checks that the engine's answer to an insert or update agrees with the model. Updates the model
+/// on success.
 fn expect_unique(rows: &mut Rows, old_key: Option<u64>, key: u64, new: &Row, done: Result<()>) -> Result<()> {
     let others = || rows.iter().filter(|(other, _)| Some(**other) != old_key);
     let same_key = others().any(|(other, _)| *other == key);
@@ -455,8 +455,8 @@ fn check_undo_is_empty(db: &Db) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// Opens an image, commits or rolls back the prepared transactions, and compares it with the
-/// versions from `acknowledged` on. Returns the version found.
+/// Opens an image, commits or rolls back the prepared transactions, and compares the database with
+/// the versions from `acknowledged` on. Returns the version found.
 pub fn verify(
     disk: &SimDisk,
     versions: &[Version],
@@ -497,9 +497,8 @@ pub fn verify(
     })
 }
 
-/// Opens a database like the server, with redo threads, and usable before open transactions are
-/// rolled back; then lets the background roll them back. Consistent reads must not see a
-/// difference.
+/// Opens a database like the server, with redo threads, before open transactions are rolled back.
+/// Then lets the background roll them back. Consistent reads must not see a difference.
 fn opened_early(disk: &SimDisk) -> std::result::Result<Db, String> {
     let go_on = || {
         let db = Db::open_early(env(disk), Config { redo_threads: 3, ..Config::tiny() })?;

@@ -1,4 +1,4 @@
-//! Tests of stalls without a database.
+//! Tests stalls without a database.
 
 use super::*;
 use crate::base::stages::testing::become_connection;

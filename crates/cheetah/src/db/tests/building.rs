@@ -1,4 +1,4 @@
-//! Starts building an index at the moment when a transaction ends.
+//! Tests an index build that starts at the moment when a transaction ends.
 
 use super::rollback::World;
 use crate::base::planted::plant;
@@ -6,9 +6,9 @@ use crate::base::Result;
 use crate::format::row::RowFormatVersion;
 use crate::table::{BuiltEntries, IndexSpec};
 
-/// A transaction has ended, and every snapshot sees it, but it is still listed as open for a
-/// moment. At that moment an index build begins. The transaction's undo records are purged, and
-/// their pages freed, before the build has caught up.
+/// A transaction has ended and every snapshot sees it, but for a moment it is still listed as open.
+/// At that moment an index build begins. The transaction's undo records are purged, and their pages
+/// freed, before the build has caught up.
 fn build_beside_one_that_has_just_ended() -> Result<()> {
     let world = World::new();
     let active = &world.db.0.core.transactions.active;

@@ -1,5 +1,5 @@
-//! Interval garbage collection: versions that were created and replaced after an old snapshot are
-//! removed, versions that any snapshot sees stay, and no transaction loses its changes.
+//! Interval garbage collection. It removes versions that were created and replaced after an old
+//! snapshot. It keeps versions that any snapshot sees, and no transaction loses its changes.
 
 use super::rollback::env;
 use crate::base::planted::plant;
@@ -16,7 +16,8 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 use std::thread;
 
-/// The number of rows inserted before all snapshots; their numbers equal their keys.
+/// The number of rows inserted before all snapshots. The number in each of these rows equals the
+/// row's key.
 const ROWS: u64 = 20;
 /// The key of a row that is inserted and deleted.
 const KEY: u64 = 100;
@@ -33,7 +34,7 @@ fn with(mut rows: Rows, more: impl IntoIterator<Item = (u64, u64)>) -> Rows {
     rows
 }
 
-/// A table of numbers, with an index on them, and text columns that may be large.
+/// A database with one table: numbers with an index, and text columns whose values may be large.
 struct World {
     disk: SimDisk,
     db: Db,
@@ -87,7 +88,7 @@ impl World {
         Self { disk, db, table }
     }
 
-    /// Opens the disk as it is after a power cut.
+    /// Cuts power, and opens the resulting disk.
     fn crash(&self) -> Self {
         let disk = self.disk.crash(CrashPolicy::SyncedOnly, 1);
         let db = Db::open(env(&disk), config()).unwrap();
@@ -135,12 +136,13 @@ impl World {
         self.commit(|txn| self.delete(txn, key, number).unwrap());
     }
 
-    /// Runs the background until it has nothing to do.
+    /// Runs background work until none is left.
     fn rest(&self) {
         while self.db.run_background().unwrap() {}
     }
 
-    /// The number of records in the clustered tree and in the index, including delete-marked ones.
+    /// The number of records in the clustered tree and in the index, including delete-marked
+    /// records.
     fn records(&self) -> [usize; 2] {
         [0, 1].map(|index_no| {
             let mut count = 0;
@@ -177,7 +179,8 @@ fn number_of(row: &[u8]) -> u64 {
     u64::from_le_bytes(*row.first_chunk().unwrap())
 }
 
-/// The rows that a transaction sees: by the clustered tree, by the index and by their count.
+/// Returns the rows that a transaction sees. The clustered tree, the index and the row count must
+/// agree.
 fn seen(txn: &mut Transaction, table: &Arc<Table>) -> Rows {
     let [rows, entries] = [0, 1].map(|index_no| {
         let (mut rows, mut row) = (Rows::new(), Vec::new());
@@ -200,7 +203,7 @@ fn seen(txn: &mut Transaction, table: &Arc<Table>) -> Rows {
     rows
 }
 
-/// Plants a bug, and checks that `look` then returns other rows, or fails.
+/// Plants a bug, and checks that `look` then fails or returns rows other than `rows`.
 fn is_caught(name: &'static str, look: impl FnOnce() -> Rows, rows: &Rows) {
     let bug = plant(name);
     let seen = catch_unwind(AssertUnwindSafe(look));
@@ -226,7 +229,7 @@ fn a_queue_leaves_nothing_in_the_trees_though_a_snapshot_is_old() {
 }
 
 /// Inserts rows, takes a snapshot, inserts more rows, and deletes all of them. Returns the old
-/// snapshot and the one in the middle.
+/// snapshot and the middle snapshot.
 fn keep_for_the_middle() -> (World, Transaction, Transaction) {
     let world = World::new();
     let old = world.snapshot();
@@ -247,7 +250,7 @@ fn a_snapshot_in_the_middle_keeps_the_rows_that_it_sees_and_as_long_as_it_is_the
     assert_eq!(seen(&mut old, &world.table), first_rows());
     drop(middle);
     world.rest();
-    assert_eq!(world.records(), [ROWS as usize; 2], "it is looked at again");
+    assert_eq!(world.records(), [ROWS as usize; 2], "the garbage collection visits the rows again");
     assert_eq!(seen(&mut old, &world.table), first_rows());
     world.end(vec![old], &first_rows());
 
@@ -283,8 +286,9 @@ fn an_indexed_column_that_changes_leaves_the_entries_that_somebody_sees() {
     world.end(vec![old], &with(first_rows(), [(0, KEY + 300)]));
 }
 
-/// Inserts, deletes and reinserts a row, which a snapshot sees, and deletes it again, before the
-/// first garbage collection. Returns the rows that the snapshot sees.
+/// Inserts, deletes and reinserts a row, and takes a snapshot that sees the row. Then deletes the
+/// row again. The first garbage collection runs after these changes. Returns the rows that the
+/// snapshot sees.
 fn look_after_a_later_writer() -> Rows {
     let world = World::new();
     let old = world.snapshot();
@@ -367,8 +371,8 @@ fn a_row_that_somebody_works_on_is_looked_at_again_later() {
 }
 
 /// Inserts a row again after it was deleted. Purge, or interval garbage collection, runs while the
-/// writer reads a leaf: between its lookup of the delete mark and its change. Returns the result of
-/// the insert.
+/// writer reads a leaf: after the writer looked up the delete mark and before it changes the
+/// record. Returns the result of the insert.
 fn insert_while_purge_comes(is_between: bool, bug: Option<&'static str>) -> Result<()> {
     const FAR: u64 = 900;
     let world = World::new();
@@ -426,7 +430,7 @@ fn a_snapshot_that_is_opened_while_a_row_goes_sees_none() {
         }
     }
     assert!(young.len() > 4);
-    assert!(world.status("purged_between_snapshots") > 0, "nothing has gone beside them");
+    assert!(world.status("purged_between_snapshots") > 0, "no record was removed while snapshots opened");
     for (mut young, number) in young.into_iter().zip(0..) {
         assert_eq!(seen(&mut young, &world.table), with(first_rows(), [(0, number)]));
     }
@@ -449,7 +453,7 @@ fn c4_a_large_value_of_a_row_that_has_gone_is_freed_once_and_by_purge() {
         world.commit(|txn| world.delete(txn, KEY, 1).unwrap());
         world.rest();
         assert_eq!(world.records(), [ROWS as usize; 2]);
-        assert!(pages(&world) > before + 4, "its pages are there");
+        assert!(pages(&world) > before + 4, "the large value has pages");
         let rows = match way {
             0 => first_rows(),
             _ => {
@@ -480,7 +484,8 @@ fn what_is_redone_finds_the_marks_that_had_gone() {
     let old = world.snapshot();
     world.come_and_go(KEY, 1);
     world.come_and_go(KEY + 1, 1);
-    // The epoch has the marks. They are purged before the next operations, but redo finds them.
+    // The epoch has the delete marks. They are purged before the next operations, but redo finds
+    // them.
     world.db.checkpoint().unwrap();
     world.rest();
     assert_eq!(world.records(), [ROWS as usize; 2]);
@@ -494,8 +499,8 @@ fn what_is_redone_finds_the_marks_that_had_gone() {
     world.end(vec![old, loser], &with(first_rows(), [(KEY, 2), (0, 7)]));
 }
 
-/// A transaction under snapshot isolation inserts a row. After its snapshot, another row had the
-/// same key for a while.
+/// A transaction under snapshot isolation inserts a row. Between its snapshot and the insert,
+/// another row with the same key is inserted and deleted.
 fn insert_where_a_row_has_been() -> Result<()> {
     let world = World::new();
     let _old = world.snapshot();
@@ -505,7 +510,7 @@ fn insert_where_a_row_has_been() -> Result<()> {
     watches.take_snapshot().unwrap();
     world.come_and_go(KEY + 1, 1);
     world.rest();
-    // Records of transactions that ended before the snapshot need not be kept for it.
+    // Records of transactions that ended before the snapshot need not be kept for the snapshot.
     assert!(world.records()[0] <= ROWS as usize + 1);
     world.insert(&mut watches, KEY + 1, 2)
 }
@@ -540,9 +545,9 @@ fn a_key_that_has_come_and_gone_too_often_is_left_to_purge_as_one_record() {
     world.end(vec![old], &first_rows());
 }
 
-/// Inserts, deletes and updates rows in a table larger than its memory, under snapshots that open
-/// and close, with purge in between. In the end each record belongs to a row: no delete mark
-/// remains, and no entry is missing.
+/// Inserts, deletes and updates rows in a table larger than its memory. Meanwhile snapshots open
+/// and close, and purge runs. In the end each record belongs to a row: no delete mark remains, and
+/// no entry is missing.
 fn change_to_and_fro(seed: u64) {
     const KEYS: u64 = 2000;
     let (log_file_bytes, log_bytes_max) = (64 << 10, 1 << 20);

@@ -8,9 +8,9 @@ use cheetah_io::sim::{Effect, Fault, Op};
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-/// Turns on log encryption while a reserve file that is not encrypted is ready, and appends frames
-/// that need that file at once. No other block of the disk is free. Returns the number of
-/// transactions that commit then, and the error that stops the engine, if any.
+/// Turns on log encryption while a reserve file that is not encrypted is ready. Then commits
+/// transactions whose log frames need that file. No other block of the disk is free. Returns the
+/// number of transactions that commit, and the error that stops the engine, if any.
 fn commits_on_a_full_disk() -> (u64, Option<Error>) {
     let world = World::new();
     let mut txn = world.db.begin();

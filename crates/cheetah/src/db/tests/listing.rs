@@ -1,5 +1,5 @@
-//! Tests of the listing: it shows every kind of lock and of transaction, with its name, its owner
-//! and the transactions that wait for it.
+//! Tests that the listing shows every kind of lock and of transaction, with its name, its owner and
+//! the transactions that wait for it.
 
 use crate::base::{Config, Error, TreeId, Xid};
 use crate::db::*;
@@ -81,7 +81,7 @@ impl Fixture {
     }
 }
 
-/// Transaction, mode, index and data of a lock, and whether the lock is waited for.
+/// A lock: its transaction, mode, index and data, and whether the transaction still waits for it.
 type Told = (u64, &'static str, Option<String>, Option<String>, bool);
 
 fn text(text: &str) -> Option<String> {
@@ -108,7 +108,7 @@ fn a_transaction_is_told_from_its_first_step_to_its_end() {
     other.commit().unwrap();
     on.insert(&mut txn, 2);
     on.insert(&mut txn, 3);
-    let [writer] = &on.db.transactions()[..] else { panic!("one is open") };
+    let [writer] = &on.db.transactions()[..] else { panic!("one transaction is open") };
     assert_eq!(Some(writer.id), txn.id().map(|txn| txn.0));
     assert_eq!((writer.changes, writer.tables_locked, writer.kept_from_purge), (2, 1, 1));
     assert!(writer.undo_bytes > 0 && writer.isolation == Isolation::RepeatableRead);
@@ -139,7 +139,7 @@ fn every_kind_of_lock_is_told() {
         (b_no, "X,GAP", index, text("insert 04"), true),
     ];
     assert_eq!(on.locks(), expected);
-    let [wait] = &on.db.lock_waits()[..] else { panic!("one waits") };
+    let [wait] = &on.db.lock_waits()[..] else { panic!("one transaction waits") };
     assert_eq!((wait.requesting, wait.blocking), (b_no, a_no));
     let lock = |id: &str| on.db.locks().into_iter().find(|lock| lock.id == id).unwrap();
     assert_eq!(lock(&wait.requested_lock).data, text("insert 04"));
@@ -206,7 +206,7 @@ fn a_prepared_transaction_is_told_with_its_name_and_locks_after_a_restart_too() 
     let (_, db) = open(&on.disk);
     let told = db.transactions();
     assert_eq!((told[0].state, told[0].xid, told[0].id), (TransactionState::Prepared, Some(xid), id));
-    let [lock] = &db.locks()[..] else { panic!("its table is locked") };
+    let [lock] = &db.locks()[..] else { panic!("the transaction's table is locked") };
     assert_eq!((lock.transaction, lock.table.as_str(), lock.mode), (id, "db/t", "IX"));
     db.commit_prepared(&xid).unwrap();
     assert_eq!((db.transactions().len(), db.locks().len()), (0, 0));

@@ -202,7 +202,7 @@ fn pages_of_a_load_that_does_not_end_are_given_back() {
     let dropped_trees = || db.status().into_iter().find(|(name, _)| *name == "dropped_trees").unwrap().1;
     assert_eq!(dropped_trees(), 3);
     while db.run_background().unwrap() {}
-    assert_eq!(dropped_trees(), 3, "the load is going on");
+    assert_eq!(dropped_trees(), 3, "the load is in progress");
     drop(to);
     txn.rollback().unwrap();
     while db.run_background().unwrap() {}
@@ -218,7 +218,8 @@ fn pages_of_a_load_that_does_not_end_are_given_back() {
 
 #[test]
 fn a_key_that_comes_twice_is_told_with_its_row() {
-    // The keys, the key and the number of the duplicate row, and the index that refuses it.
+    // The order of the keys; the key and the number of the duplicate row; the index that refuses
+    // the row.
     let cases: [(Order, u64, u64, usize); 4] = [
         (ascending, 600, 5000, 0),
         (mixed, mixed(600), 5000, 0),
@@ -240,7 +241,7 @@ fn a_key_that_comes_twice_is_told_with_its_row() {
             let (refused_key, refused_row) = to.refused().unwrap();
             let refused_key = u64::from_be_bytes(refused_key.try_into().unwrap());
             let is_it = |(key, row): &(u64, Row)| *key == refused_key && row.stored() == refused_row;
-            assert!(all.iter().any(is_it), "the row is one of those that came");
+            assert!(all.iter().any(is_it), "the refused row is one of the loaded rows");
             assert!(txn
                 .load(&mut to, &NewRow { key: &[0; 8], row: &all[0].1.stored(), secondary: &[] })
                 .is_err());

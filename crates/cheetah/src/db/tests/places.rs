@@ -1,4 +1,4 @@
-//! Tests a load that has replaced a table and whose commit is not published yet.
+//! Tests the lock of a table that a load has replaced, before the load's commit is published.
 
 use super::rollback::World;
 use crate::base::planted::plant;

@@ -27,7 +27,7 @@ fn threads_rest_when_nothing_has_happened_for_a_while() {
     rest.call(SECOND_NS);
     assert_eq!(rest.pause(2 * SECOND_NS, 0, TURN), IDLE);
     assert!(rest.pause(4 * SECOND_NS, 0, TURN) > IDLE);
-    assert_eq!(rest.pause(4 * SECOND_NS, 3 * SECOND_NS, TURN), IDLE, "it has worked itself");
+    assert_eq!(rest.pause(4 * SECOND_NS, 3 * SECOND_NS, TURN), IDLE, "the thread itself has worked");
 }
 
 /// A rest ends when the log grows, or when an operation is in progress.
@@ -35,7 +35,7 @@ fn threads_rest_when_nothing_has_happened_for_a_while() {
 fn signs_end_a_rest() {
     let rest = Rest::default();
     assert!(rest.look(10 * SECOND_NS, || signs(1)));
-    assert!(!rest.look(10 * SECOND_NS + 1, || signs(2)), "it was looked at a moment ago");
+    assert!(!rest.look(10 * SECOND_NS + 1, || signs(2)), "the signs were read a moment ago");
     assert!(!rest.look(11 * SECOND_NS, || signs(2)), "no thread rests");
     assert_eq!(rest.pause(12 * SECOND_NS, 0, TURN), IDLE);
     assert!(!rest.look(14 * SECOND_NS, || signs(2)), "nothing has happened");
@@ -53,7 +53,7 @@ fn a_missed_sign_is_noticed() {
     assert!(rest.pause(10 * SECOND_NS, 0, TURN) > IDLE);
 }
 
-/// A call wakes a thread that sleeps until its next turn.
+/// A call wakes a thread that rests until its next turn.
 #[test]
 fn a_call_wakes_who_rests() {
     let rest = Rest::default();

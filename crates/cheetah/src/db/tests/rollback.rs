@@ -1,5 +1,5 @@
-//! Tests of rollbacks left to the background: the caller continues at once, no transaction sees or
-//! changes rows that are half rolled back, and a crash in the middle does no harm.
+//! Tests rollbacks that are left to the background. The caller continues at once, no transaction
+//! sees or changes rows that are half rolled back, and a crash in the middle does no harm.
 
 use crate::base::planted::plant;
 use crate::base::{Config, Error, Result, Xid};
@@ -108,8 +108,8 @@ impl World {
         matches!(changed, Err(Error::LockTimeout))
     }
 
-    /// Returns whether no other transaction can lock the table. In addition, rows are locked by
-    /// their versions.
+    /// Returns whether no other transaction can lock the table. Besides this lock, the changed rows
+    /// are locked by their versions.
     fn keeps_table(&self) -> bool {
         let mut other = self.db.begin();
         other.set_lock_wait(0);
@@ -117,7 +117,7 @@ impl World {
         matches!(locked, Err(Error::LockTimeout))
     }
 
-    /// Runs the background until the rollback is done; calls `look` after each step.
+    /// Runs background work until the rollback is done. Calls `look` after each step.
     fn finish(&self, mut look: impl FnMut(&Self)) {
         while self.status("rollbacks_unfinished") > 0 {
             assert!(self.db.run_background().unwrap());
@@ -146,7 +146,8 @@ pub(in crate::db) fn is_as_committed(db: &Db, table: &Arc<Table>) -> bool {
     !found && key == ROWS && txn.count(table).unwrap() == Some(ROWS)
 }
 
-/// After a power cut no change of the transaction is left, whichever way the database is opened.
+/// Checks that a power cut leaves no change of the transaction, whichever way the database is
+/// opened.
 fn is_gone_after_a_power_cut(disk: &SimDisk) {
     let left = disk.crash(CrashPolicy::SyncedOnly, 1);
     for early in [false, true] {
@@ -171,7 +172,7 @@ fn whoever_is_killed_in_a_long_transaction_goes_on_at_once_and_the_background_ta
     txn.interrupt_when(|| true);
     world.with_threads(|| txn.rollback()).unwrap();
     assert_eq!((world.status("rollbacks_unfinished"), world.status("rows_rolled_back")), (1, 0));
-    let [told] = &world.db.transactions()[..] else { panic!("it is listed") };
+    let [told] = &world.db.transactions()[..] else { panic!("the transaction is listed") };
     assert_eq!((told.state, told.changes), (TransactionState::RollingBack, ROWS + MORE));
     txn.interrupt_when(|| false);
     let mut row = Vec::new();
@@ -223,7 +224,7 @@ fn a_long_prepared_transaction_is_no_longer_promised_when_its_rollback_is_left_t
             true => world.with_threads(|| drop(txn)),
             false => drop(txn),
         }
-        assert_eq!(world.db.prepared(), [xid], "whoever lets go of it has not decided");
+        assert_eq!(world.db.prepared(), [xid], "a handle that is dropped decides nothing");
         world.with_threads(|| world.db.rollback_prepared(&xid)).unwrap();
         assert_eq!((world.status("rollbacks_unfinished"), world.status("rows_rolled_back")), (1, 0));
         assert!(matches!(world.db.commit_prepared(&xid), Err(Error::UnknownXid(_))));
@@ -277,7 +278,7 @@ fn what_a_long_transaction_has_scanned_is_free_before_its_rollback_is_done() {
     world.finish(|_| ());
 }
 
-/// Rows to be rolled back are locked by their versions, like after a restart. Other rows are free.
+/// Changed rows are locked by their versions, as after a restart. Other rows are free.
 #[test]
 fn a_table_that_was_locked_as_a_whole_is_free_but_for_its_changed_rows_before_the_rollback_is_done() {
     let world = World::new();
@@ -345,6 +346,6 @@ fn a_prepared_transaction_that_is_rolled_back_while_it_is_promised_is_caught() {
     let is_promised = opened.map_or(true, |db| !db.prepared().is_empty());
     assert!(
         bug.reached_count() > 0 && is_promised,
-        "half of it is rolled back, and it may still be committed"
+        "the transaction is half rolled back and may still be committed"
     );
 }

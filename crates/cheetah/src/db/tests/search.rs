@@ -1,10 +1,10 @@
-//! The number of times that row operations search the clustered tree from its root.
+//! Counts how often row operations search the clustered tree from its root.
 
 use super::rollback::{row_of, World};
 use crate::db::*;
 use crate::table::OldEntry;
 
-/// Returns the number of searches from the root during `operation`, a statement of its own.
+/// Returns the number of searches from the root during `operation`, which is one statement.
 fn searches(world: &World, operation: impl FnOnce(&mut Transaction)) -> u64 {
     let mut txn = world.db.begin();
     let before = world.table.clustered().descents();
@@ -47,7 +47,7 @@ fn a_savepoint_for_each_row_costs_no_search() {
             world.insert(txn, key, 1).unwrap();
         }
     };
-    assert!(searches(&world, rows) <= 8, "one for each leaf");
+    assert!(searches(&world, rows) <= 8, "one search for each leaf");
 }
 
 #[test]

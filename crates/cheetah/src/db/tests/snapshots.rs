@@ -1,4 +1,4 @@
-//! Tests a waiting snapshot when pins are abandoned because the disk is full.
+//! Tests a waiting snapshot whose pins are abandoned because the disk is full.
 
 use super::rollback::World;
 use crate::base::planted::plant;
@@ -17,8 +17,8 @@ enum GivenUp {
 
 const LATER: [GivenUp; 3] = [GivenUp::BetweenPinAndPut, GivenUp::WhileItWaits, GivenUp::WhileItIsWritten];
 
-/// Returns the refusal that the next request for the waiting snapshot gets; nothing if the snapshot
-/// is good.
+/// Returns the refusal of the next request for the waiting snapshot, or `None` if the snapshot is
+/// good.
 fn refusal(given_up: GivenUp) -> Option<String> {
     let world = World::new();
     let (core, waiting) = (&world.db.0.core, &world.db.0.background.waiting_snapshot);

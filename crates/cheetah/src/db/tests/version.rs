@@ -1,4 +1,4 @@
-//! Rules about row versions that are only violated if a checkpoint or a reader is stopped in the
+//! Tests rules about row versions that break only if a checkpoint or a reader is stopped in the
 //! middle (C2, C6).
 
 use super::rollback::{env, is_as_committed, row_of, World};
@@ -17,14 +17,14 @@ fn commit_between_epoch_switch_and_write() -> bool {
     let core = &world.db.0.core;
     let mut txn = world.db.begin();
     world.update(&mut txn, 7, 2).unwrap();
-    // Sync now: then the checkpoint, which makes the log durable up to the epoch switch, need not
-    // sync.
+    // Sync the log here. The checkpoint makes the log durable up to the epoch switch, and then has
+    // nothing to sync.
     core.journal.sync(core.journal.end()).unwrap();
     world.db.set_flush_log_at_commit(0);
     let mut txn = Some(txn);
     let mut commit = |pages_left: usize| {
         if let Some(mut txn) = txn.take() {
-            assert!(pages_left > 0, "the leaf is among them: pages of the undo log come first");
+            assert!(pages_left > 0, "the leaf is not written yet: pages of the undo log come first");
             txn.commit().unwrap();
             core.forget_old_versions();
         }
@@ -44,7 +44,7 @@ fn c2_an_image_does_not_say_committed_of_what_its_epoch_has_as_open() {
 }
 
 /// C6: a reader has copied a row that a transaction changed. The transaction is rolled back and, as
-/// far as possible, purged before the reader looks up the older version. Returns the version that
+/// far as possible, purged. Then the reader looks up the older version. Returns the version that
 /// the reader finds.
 fn look_at_a_copy_of_what_was_rolled_back() -> Result<Vec<u8>> {
     let world = World::new();

@@ -63,7 +63,7 @@ fn commits_syncs_reads_and_checkpoints_are_timed() {
     let more = |name: &str| after[name] - before[name];
     assert_eq!(more("latency_commit_count"), 50);
     assert!(more("latency_log_sync_count") >= more("log_syncs") && more("log_syncs") >= 50);
-    assert_eq!(more("latency_checkpoint_step_count"), 3, "the switch, what is written, the end");
+    assert_eq!(more("latency_checkpoint_step_count"), 3, "the switch, the writes, the end");
     drop((txn, table, db));
     let db = open(&disk, &clock);
     let table = db.table("t").unwrap();

@@ -1,5 +1,5 @@
-//! Work that may begin while little space is left, and the file that keeps the reserve. Includes
-//! the planted bugs that must be caught.
+//! Tests which work may begin while little space is left, and the file that keeps the reserve.
+//! Planted bugs must be caught.
 
 use super::*;
 use crate::base::planted::plant;
@@ -22,7 +22,7 @@ fn space(disk: &SimDisk, left_bytes: u64) -> Space {
     space
 }
 
-/// Writes a file, as far as there is space.
+/// Writes a file. Fails if the disk is full.
 fn write(disk: &SimDisk, path: &str, bytes: u64) -> io::Result<()> {
     disk.create(path)?.write_at(0, &vec![1; bytes as usize])
 }
@@ -45,7 +45,7 @@ fn the_reserve_is_a_part_of_a_small_disk_and_some_segments_of_a_large_one() {
     check(32 * KIB, 4 * KIB, u64::MAX, RESERVE);
 }
 
-/// The minimum KiB that must be left for work that leaves this part of the reserve.
+/// The smallest free space, in KiB, that admits work which must leave this part of the reserve.
 fn least_left(reserve: Reserve) -> u64 {
     let may = |left: u64| space(&SimDisk::new(), left).check(0, 0, reserve).is_ok();
     let kib = (0..).find(|kib| may(kib * 4 * KIB));
@@ -86,8 +86,8 @@ fn o1_what_is_promised_is_left_to_those_who_promised_it() {
     space.take(8 * KIB, Reserve::Whole).unwrap();
 }
 
-/// Returns whether bytes are refused while appended bytes are in no file yet, however often the
-/// disk is queried.
+/// Returns whether the space refuses more bytes while appended bytes are in no file yet. Queries of
+/// the disk must not change the answer.
 fn refuses_what_was_appended() -> bool {
     let space = space(&SimDisk::new(), 600 * KIB);
     space.appended(400 * KIB);
@@ -152,7 +152,7 @@ fn o3_a_disk_with_much_space_has_no_file_and_one_that_gets_more_none_any_more() 
     assert!(!disk.paths().contains(&PATH.to_owned()) && !space.is_short());
 }
 
-/// Free bytes for a startup on a disk that other programs have filled.
+/// The free bytes at a startup on a disk that other programs have filled.
 fn free_at_startup() -> u64 {
     let disk = SimDisk::new();
     drop(space(&disk, 300 * KIB));
@@ -178,7 +178,7 @@ fn o4_a_disk_that_refuses_what_it_has_is_believed_when_the_reserve_could_be_allo
     disk.inject(Fault::on(Op::Allocate).effect(full()).after(2).forever());
     space.was_refused(64 * KIB);
     assert!(space.check(0, 0, Reserve::Whole).is_err());
-    // As much of the reserve is kept as possible.
+    // The reserve is as large as the disk allowed.
     space.check(0, 0, Reserve::Last).unwrap();
     disk.clear_faults();
     space.check(0, 0, Reserve::Whole).unwrap();
@@ -222,7 +222,7 @@ fn of_several_that_take_at_once_no_more_get_it_than_fit() {
         threads.into_iter().map(|thread| thread.join().unwrap()).sum::<u64>()
     });
     let fit = (1000 * KIB - RESERVE) / (4 * KIB);
-    // Bytes that are taken but not written yet when the disk is queried are not seen.
+    // A query of the disk does not count bytes that are taken but not written yet.
     assert!((fit - 40..fit + THREADS).contains(&taken), "{taken} of {fit}");
 }
 

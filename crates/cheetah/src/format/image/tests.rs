@@ -1,4 +1,5 @@
-//! Images of random pages decode to the same pages; damaged ones are detected.
+//! Tests that images of random pages decode to the same pages, and that damaged images are
+//! detected.
 
 use super::*;
 use crate::base::{Epoch, Error, ErrorKind, PageId, Result, TreeId, TxnId, UndoPtr};

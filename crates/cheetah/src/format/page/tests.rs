@@ -1,5 +1,5 @@
-//! Compares pages with a `BTreeMap`; splits and merges with keys and records of every size up to
-//! the limits.
+//! Compares pages with a `BTreeMap`. Splits and merges pages with keys and records of every size up
+//! to the limits.
 
 use super::*;
 use crate::base::{PageId, TreeId, TxnId, UndoPtr};
@@ -33,7 +33,7 @@ fn bytes(rng: &mut Rng, max: usize) -> Vec<u8> {
     (0..length).map(|_| rng.next_u64() as u8).collect()
 }
 
-/// Up to `max` bytes of only a few letters, so that keys share beginnings.
+/// Up to `max` bytes of only a few letters, so that keys share prefixes.
 fn key(rng: &mut Rng, max: usize) -> Vec<u8> {
     let length = if rng.chance(0.3) { max as u64 } else { rng.below(max as u64 + 1) };
     (0..length).map(|_| b"\0ab\xff"[rng.below(4) as usize]).collect()
@@ -53,8 +53,8 @@ fn check(page: &[u8], model: &Model) {
 
 type FullPage = (PageBuf, Model, (Vec<u8>, Owned));
 
-/// A page of `size` bytes, filled until the next random record does not fit, and that record.
-/// `None` when the fences allow too few keys to fill it.
+/// Returns a page of `size` bytes, filled until the next random record does not fit, and this
+/// record. `None` when the fences allow too few keys to fill the page.
 fn full_page(rng: &mut Rng, size: usize, key_max: usize, fences: bool) -> Option<FullPage> {
     let mut page = PageBuf::new(size);
     let mut ends = [key(rng, key_max), key(rng, key_max)];
@@ -76,7 +76,7 @@ fn full_page(rng: &mut Rng, size: usize, key_max: usize, fences: bool) -> Option
             run[tail..].copy_from_slice(&step.to_be_bytes()[4 - width..]);
             new.clone_from(&run);
         }
-        // Between narrow fences random keys are rare: extend the low one.
+        // Random keys are rarely between narrow fences: extend the lower fence.
         if !target.view().covers(&new) {
             new = [&low[..], &bytes(rng, 4)].concat();
             new.truncate(key_max.max(low.len()));
@@ -230,7 +230,7 @@ fn neighbours_merge_when_they_fit_together() {
         target.insert(plan.pending_index, &key, &record.as_ref()).unwrap();
         model.insert(key, record);
         let (left, right) = (PageView::new(&left), PageView::new(&right));
-        assert!(merged_bytes(left, right) > size, "it did not fit before the split");
+        assert!(merged_bytes(left, right) > size, "the records did not fit before the split");
         assert_eq!(merge_into(left, right, &mut merged), Err(NoRoom));
         let mut larger = PageBuf::new(TREE_PAGE_BYTES_MAX);
         if merge_into(left, right, &mut larger).is_ok() {
@@ -256,7 +256,7 @@ fn inner_pages_lead_to_the_child_of_each_key() {
     }
     assert_eq!(inner.view().child(3), PageId::MAX);
     inner.remove(0);
-    assert!(inner.view().verify().is_err(), "the first key must be the low fence");
+    assert!(inner.view().verify().is_err(), "the first key must be the lower fence");
 }
 
 #[test]

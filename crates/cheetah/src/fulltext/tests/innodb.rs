@@ -16,12 +16,12 @@ fn articles() -> Table {
 }
 
 fn check(table: &mut Table, mode: Mode, text: &str, expected: &[u16]) {
-    let found = table.search(text, mode).expect("the query is fine");
+    let found = table.search(text, mode).expect("the query is valid");
     assert_eq!(found.iter().map(|row| row.0).collect::<Vec<_>>(), expected, "{text}: {found:?}");
 }
 
 fn check_ranks(table: &mut Table, mode: Mode, text: &str, expected: &[(u16, f32)]) {
-    assert_eq!(table.search(text, mode).expect("the query is fine"), expected, "{text}");
+    assert_eq!(table.search(text, mode).expect("the query is valid"), expected, "{text}");
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn ranks_of_several_words_are_those_of_innodb() {
     }
     let mut table = Table::new(&[&["test"], &["test1"], &["test"]]);
     let expected = [(2, 0.227_644_7), (1, 0.031_008_1), (3, 0.031_008_1)];
-    let found = table.search("test1 test", NaturalLanguage).expect("the query is fine");
+    let found = table.search("test1 test", NaturalLanguage).expect("the query is valid");
     for ((id, rank), (expected_id, expected)) in found.iter().zip(expected) {
         assert!(*id == expected_id && (rank - expected).abs() < 5e-7, "{found:?}");
     }
@@ -202,8 +202,8 @@ fn what_cannot_be_understood_is_refused_in_innodbs_words() {
     for text in ["", " \n\t", "%", "\"", "\"\"", "()", "(())", "+()", "...", "+...", "\"\" @3"] {
         let found = table.search(text, Boolean);
         match text {
-            "\"\" @3" => assert_eq!(found.expect("it is fine"), []),
-            _ => assert_eq!(found.expect("it is fine"), [], "{text}"),
+            "\"\" @3" => assert_eq!(found.expect("the query is valid"), []),
+            _ => assert_eq!(found.expect("the query is valid"), [], "{text}"),
         }
     }
 }
@@ -238,10 +238,10 @@ fn random_queries_find_what_innodb_finds() {
         }
         let row = |row: &str| {
             let (id, rank) = row.split_once(':').expect("a row has a rank");
-            (id.parse().expect("it is a number"), rank.parse().expect("it is a number"))
+            (id.parse().expect("a row has a number"), rank.parse().expect("a rank is a number"))
         };
         let expected = answer.split_whitespace().map(row).collect::<Vec<(u16, f32)>>();
-        assert_eq!(found.expect("it is answered"), expected, "{line}\n{:?}", table.rows);
+        assert_eq!(found.expect("the query is answered"), expected, "{line}\n{:?}", table.rows);
     }
     assert!(query_count > 1000, "the test no longer finds the queries");
 }

@@ -1,4 +1,4 @@
-//! Long, deep, large and interrupted queries, and noise.
+//! Long, deep, large and interrupted queries, and random bytes as queries.
 
 use super::*;
 use cheetah_io::rng::Rng;
@@ -14,7 +14,7 @@ fn table() -> Table {
 fn deep_queries_are_refused_and_long_ones_answered() {
     let mut table = table();
     let nested = |depth| format!("{}three{}", "(".repeat(depth), ")".repeat(depth));
-    assert_eq!(table.search(&nested(32), Boolean).expect("it is deep enough").len(), 3);
+    assert_eq!(table.search(&nested(32), Boolean).expect("a query of 32 levels is not too deep").len(), 3);
     for depth in [33, 4_000] {
         assert_eq!(problem(table.search(&nested(depth), Boolean)).0, SearchProblem::TooDeep);
     }
@@ -22,15 +22,21 @@ fn deep_queries_are_refused_and_long_ones_answered() {
     assert_eq!(found, (SearchProblem::Syntax, "memory exhausted".into()));
     let unclosed = problem(table.search(&nested(40)[..60], Boolean));
     assert_eq!(unclosed.0, SearchProblem::Syntax);
-    assert_eq!(table.search(&"three ".repeat(100_000), NaturalLanguage).expect("it is long").len(), 3);
-    assert_eq!(table.search(&"+(three) -(zero) ".repeat(50_000), Boolean).expect("it is long").len(), 3);
+    assert_eq!(
+        table.search(&"three ".repeat(100_000), NaturalLanguage).expect("a long query is valid").len(),
+        3
+    );
+    assert_eq!(
+        table.search(&"+(three) -(zero) ".repeat(50_000), Boolean).expect("a long query is valid").len(),
+        3
+    );
     let words = (0..100_000).map(|number| format!("word{number} ")).collect::<String>();
-    assert_eq!(table.search(&words, QueryExpansion).expect("it is long").len(), 0);
+    assert_eq!(table.search(&words, QueryExpansion).expect("a long query is valid").len(), 0);
     let phrase = |count| format!("\"{}\"", "three ".repeat(count));
-    assert_eq!(table.search(&phrase(128), Boolean).expect("it has few words").len(), 0);
+    assert_eq!(table.search(&phrase(128), Boolean).expect("128 words are not too many").len(), 0);
     assert_eq!(problem(table.search(&phrase(129), Boolean)).0, SearchProblem::TooManyWordsInPhrase);
     let with_stop_words = format!("\"three {}\"", "for ".repeat(100_000));
-    assert_eq!(table.search(&with_stop_words, Boolean).expect("they do not count").len(), 0);
+    assert_eq!(table.search(&with_stop_words, Boolean).expect("stop words do not count").len(), 0);
 }
 
 #[test]
@@ -62,13 +68,13 @@ fn a_query_ends_at_its_limit_of_memory() {
 fn a_query_is_interrupted_wherever_the_source_says_so() {
     let mut table = table();
     let text = "two \"two three\" \"three for\" four";
-    let expected = table.search(text, QueryExpansion).expect("it is fine");
+    let expected = table.search(text, QueryExpansion).expect("the query is valid");
     for calls in 0.. {
         table.calls_left = Some(calls);
         match table.search(text, QueryExpansion) {
             Err(Error::Interrupted) => assert!(calls < 100),
             found => {
-                assert_eq!(found.expect("it is fine"), expected);
+                assert_eq!(found.expect("the query is valid"), expected);
                 assert!(calls > 5);
                 return;
             }

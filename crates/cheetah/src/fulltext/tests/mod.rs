@@ -1,5 +1,5 @@
-//! Queries over an index in memory: compared with examples from InnoDB and with a model, and tested
-//! with damage and excessive queries.
+//! Queries over an index in memory. They are compared with examples from InnoDB and with a model,
+//! and tested with damage and excessive queries.
 
 mod innodb;
 mod limits;

@@ -1,6 +1,6 @@
-//! Random queries compared with a model that does what docs/users/fulltext.md says about InnoDB: it
-//! has the nested lists of InnoDB's parser, walks through them in three passes, and compares with
-//! the rows' text word by word.
+//! Compares random queries with a model of the behaviour of InnoDB that docs/users/fulltext.md
+//! describes. The model has the nested lists of InnoDB's parser, walks through them in three
+//! passes, and compares words with the rows' text one by one.
 
 use super::*;
 use cheetah_io::rng::Rng;
@@ -35,7 +35,7 @@ enum Pass {
     Ignore,
 }
 
-/// Makes queries: the text, and the lists that the parser would make of it.
+/// Makes queries: the text, and the lists that the parser would make of the text.
 struct Maker<'r> {
     rng: &'r mut Rng,
     text: String,
@@ -244,14 +244,14 @@ impl Model {
                 }
                 self.end(op);
             }
-            Node::Op(_) | Node::List { .. } => unreachable!("these are no leaves"),
+            Node::Op(_) | Node::List { .. } => unreachable!("operators and lists are no leaves"),
         }
         self.is_multi |= op == Op::Exist;
     }
 
     fn end(&mut self, op: Op) {
         if op == Op::Exist {
-            self.set = self.exist.take().expect("it was made");
+            self.set = self.exist.take().expect("the set was made before");
         }
     }
 
@@ -297,7 +297,7 @@ impl Model {
                 self.set.entry(row).or_insert((rank, BTreeSet::new()));
             }
             Op::Exist => {
-                let exist = self.exist.as_mut().expect("it was made");
+                let exist = self.exist.as_mut().expect("the set was made before");
                 match self.set.get(&row) {
                     None if self.is_multi => {}
                     None => {

@@ -1,10 +1,10 @@
-//! Change files contain pending changes that a checkpoint saved so that it need not read and write
-//! their leaves.
+//! Change files contain pending changes that a checkpoint saved, so that the checkpoint need not
+//! read and write their leaves.
 //!
-//! Files are `chg/<epoch>.chg`, one for each checkpoint that saved changes. The state of an epoch
-//! lists the files that belong to it. A file is written once, and synced before the page map
-//! commits an epoch whose state lists it. It is unlinked once the newest epoch does not list it.
-//! The parent's modules `save` and `restore` define the meaning of the records.
+//! The files are `chg/<epoch>.chg`, one for each checkpoint that saved changes. The state of an
+//! epoch lists the files that belong to it. A file is written once, and synced before the page map
+//! commits an epoch whose state lists it. The file is unlinked once the newest epoch does not list
+//! it. The parent's modules `save` and `restore` define the meaning of the records.
 //!
 //! Invariants
 //!   F1  [`Writer::finish`] makes the file and its name durable before it returns the
@@ -12,7 +12,7 @@
 //!   F2  Reading returns all records of a listed file, in order, or an error.
 //!   F3  Parity is stored after the bytes that a state lists. Reading uses it to repair damage, and
 //!       accepts only bytes with the checksums of the file.
-//! Errors    `DiskFull` and `Io` while a file is written; no epoch lists the file then. `Fatal` if
+//! Errors    `DiskFull` and `Io` while a file is written; then no epoch lists the file. `Fatal` if
 //!           a sync fails.
 
 use crate::base::{sound, Epoch, Error, Result, TreeId};
@@ -193,8 +193,8 @@ pub fn prepare(durable: &Durable, listed: &[ListedFile]) -> Result<()> {
     Ok(())
 }
 
-/// Creates an empty file for each listed file that is missing, so that it counts as damaged. Used
-/// to copy a damaged database.
+/// Creates an empty file for each listed file that is missing, so that the file counts as damaged.
+/// Used to copy a damaged database.
 pub fn replace_missing(durable: &Durable, listed: &[ListedFile]) -> Result<()> {
     for path in listed.iter().map(|file| path_of(file.epoch)) {
         match durable.disk().open(&path) {

@@ -17,13 +17,13 @@ use cheetah_io::{read_sectors, File};
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-/// The number of bytes read at a time to compute parity. They are whole sectors.
+/// The number of bytes read at a time to compute parity, in whole sectors.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// Passes the records of a listed file to `each`. Returns the damage if parity repaired it. Fails
 /// with `Corruption` on other damage, and with `Io` if the disk cannot read; `each` has then
 /// received the records before the damage. A missing file is also an `Io` error, because other
-/// files may be missing too, and all of them may reappear. Blocks for I/O.
+/// files may be missing too, and all missing files may reappear. Blocks for I/O.
 pub fn read(
     durable: &Durable,
     keys: &Keys,
@@ -67,7 +67,7 @@ pub struct Reading {
     file: Arc<dyn File>,
     path: String,
     listed: ListedFile,
-    /// The offset of the next part, and the checksum that it must continue.
+    /// The offset of the next part, and the checksum that this part must continue.
     at: u64,
     chain: u32,
     /// The repaired bytes and their offset.
@@ -90,8 +90,8 @@ impl Reading {
         Ok(Self { file, path, listed, at: 0, chain: 0, mended: None, damage: None })
     }
 
-    /// Checks the next part. Returns whether there was one. Errors are those of [`read`]. Blocks
-    /// for I/O.
+    /// Checks the next part. Returns whether there was a next part. Errors are those of [`read`].
+    /// Blocks for I/O.
     pub fn check_next(&mut self, database: &[u8; 16]) -> Result<bool> {
         Ok(self.next(database)?.is_some())
     }
@@ -155,8 +155,8 @@ impl Reading {
         defect.in_place(&self.path)
     }
 
-    /// Reads the next part. If it is damaged, repairs it and reads it again, unless a repair was
-    /// made before.
+    /// Reads the next part. Repairs a damaged part and reads it again, unless the file was already
+    /// repaired once.
     fn mending<T>(&mut self, read: impl Fn(&Self) -> Result<T>) -> Result<T> {
         let error = match read(self) {
             Err(error) if self.mended.is_none() && error.is_of_unreadable_bytes() => error,
@@ -172,7 +172,8 @@ impl Reading {
         }
     }
 
-    /// Computes the original bytes from `from` on, which are right if no other bytes are damaged.
+    /// Computes the original bytes from `from` on. The result is right if no other bytes are
+    /// damaged.
     fn mend(&mut self, from: u64) -> Result<()> {
         let bytes = self.listed.bytes;
         let mut wrong = Parity::default();

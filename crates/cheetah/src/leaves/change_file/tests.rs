@@ -70,7 +70,7 @@ fn a_file_that_is_not_the_listed_one_is_refused() {
     assert!(pids(&durable, &longer).unwrap_err().to_string().contains("open"));
 }
 
-/// Returns whether all of `count` records of a file can be read after `damage` was applied to it.
+/// Returns whether all `count` records of a file can be read after `damage` has changed the file.
 fn reads_after(count: u64, damage: impl FnOnce(&SimDisk, &ListedFile)) -> bool {
     let disk = SimDisk::new();
     let durable = on(&disk);
@@ -91,8 +91,8 @@ fn reads_after(count: u64, damage: impl FnOnce(&SimDisk, &ListedFile)) -> bool {
 /// The number of records of a file that is longer than its parity.
 const MANY: u64 = 60_000;
 
-/// A file of records that cannot be compressed; the last record of a block is as long as the room
-/// of a page. Returns the length and the offset of its longest block.
+/// A file of records that cannot be compressed. The last record of some blocks is as long as the
+/// room of a page. Returns the offset and the length of the longest block.
 fn of_long_blocks(disk: &SimDisk) -> (ListedFile, u64, u64) {
     let (durable, mut rng) = (on(disk), Rng::new(3));
     let mut writer = Writer::create(&durable, &no_keys(), Epoch(7)).unwrap();

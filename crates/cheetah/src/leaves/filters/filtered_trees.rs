@@ -1,4 +1,4 @@
-//! The part of the keys that the filters of each tree contain, and whether filters are worth it.
+//! The part of the keys that the filters of each tree contain, and whether filters pay for a tree.
 
 use super::KeyPart;
 use crate::base::hash::FastMap;
@@ -6,7 +6,8 @@ use crate::base::TreeId;
 use parking_lot::RwLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The leaves of a tree get filters after this many unsuccessful lookups of keys in its images.
+/// The number of unsuccessful lookups of keys in a tree's images after which its leaves receive
+/// filters.
 const ABSENT_MIN: u64 = 32;
 
 /// The registered trees.
@@ -31,14 +32,16 @@ impl FilteredTrees {
         self.0.write().remove(&tree);
     }
 
-    /// Counts an unsuccessful lookup of a key, or a part of one, that a filter would have answered.
+    /// Counts an unsuccessful lookup of a key, or of a part of a key, that a filter would have
+    /// answered.
     pub(super) fn note_absent(&self, tree: TreeId, part: KeyPart) {
         if let Some(tree) = self.0.read().get(&tree).filter(|tree| tree.part == part) {
             tree.absent.fetch_add(1, Relaxed);
         }
     }
 
-    /// Returns the part of the keys that the filters of a tree contain, if filters are worth it.
+    /// Returns the part of the keys that the filters of a tree contain, if filters pay for the
+    /// tree.
     pub(super) fn part_of(&self, tree: TreeId) -> Option<KeyPart> {
         let trees = self.0.read();
         trees.get(&tree).filter(|tree| tree.absent.load(Relaxed) >= ABSENT_MIN).map(|tree| tree.part)

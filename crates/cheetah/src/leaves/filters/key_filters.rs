@@ -1,4 +1,4 @@
-//! The filters of all leaves that have one. When memory is full, the oldest filters are dropped.
+//! The filters of all leaves with a filter. When memory is full, the oldest filters are dropped.
 
 use super::KeyPart;
 use crate::base::bloom;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 
 /// The size of a cell. Most leaves with rows have about a hundred keys, and a filter has a byte for
-/// each.
+/// each key.
 const CELL_BYTES: usize = 128;
 const SHARDS_MAX: usize = 64;
 const SHARD_BYTES_MIN: usize = 4 << 20;
@@ -35,7 +35,7 @@ struct Shard {
     filters: FastMap<u64, Filter>,
     order: VecDeque<PageId>,
     cells: Cells<CELL_BYTES>,
-    /// A buffer for a filter that is built or checked.
+    /// A buffer for building or checking a filter.
     bytes: Vec<u8>,
 }
 
@@ -105,7 +105,8 @@ impl KeyFilters {
         self.is_used.store(true, Relaxed);
     }
 
-    /// Drops the oldest filters beyond the limit, which may have been lowered.
+    /// Drops the oldest filters until the memory is within the limit. The limit may have been
+    /// lowered.
     pub(in crate::leaves) fn give_way(&self) {
         let limit = self.shard_bytes_max();
         self.shards.change_each(|shard| shard.drop_beyond(limit));
@@ -204,7 +205,7 @@ mod tests {
         assert!(!filters.has(PageId(1), &location(1)) && filters.has(PageId(19_999), &location(1)));
         assert!(lacks(19_999, 1, KeyPart::Whole));
         assert!(!lacks(19_999, 2, KeyPart::Whole) && !lacks(19_999, 1, KeyPart::BeforeRowKey));
-        assert!(!lacks(1, 1, KeyPart::Whole), "nothing is known of a leaf without a filter");
+        assert!(!lacks(1, 1, KeyPart::Whole), "a leaf without a filter may have any key");
         filters.moved(PageId(19_999), &location(1), location(2));
         assert!(lacks(19_999, 2, KeyPart::Whole));
         for hash in hashes(19_999) {

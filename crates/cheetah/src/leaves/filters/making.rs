@@ -11,7 +11,8 @@ use crate::leaves::{ColdLeaves, Leaves};
 use crate::pool::Frame;
 
 impl Leaves {
-    /// Counts an unsuccessful lookup of a key, or a part of one, that a filter would have answered.
+    /// Counts an unsuccessful lookup of a key, or of a part of a key, that a filter would have
+    /// answered.
     pub fn note_absent(&self, tree: TreeId, part: KeyPart) {
         self.cold.filtered_trees.note_absent(tree, part);
     }
@@ -38,8 +39,8 @@ impl ColdLeaves {
 
     /// Builds the filter of an image that is being searched.
     pub(in crate::leaves) fn filter_image(&self, leaf: &LeafImage<'_>, image: &ImageRef) {
-        // For other parts the length of the row's key is needed. It is in the payload, which a
-        // search does not decode.
+        // For other parts the length of the row's key is needed. That length is in the payload, and
+        // a search does not decode the payload.
         let Some(KeyPart::Whole) = self.part_to_filter(image.tree) else { return };
         if self.filters.has(image.pid, &image.location) {
             return;
@@ -49,7 +50,8 @@ impl ColdLeaves {
         self.filters.put(image.pid, image.location, KeyPart::Whole, &hashes);
     }
 
-    /// Returns the part of the keys that the filters of a tree contain, if filters are worth it.
+    /// Returns the part of the keys that the filters of a tree contain, if filters pay for the
+    /// tree.
     fn part_to_filter(&self, tree: TreeId) -> Option<KeyPart> {
         self.filtered_trees.part_of(tree).filter(|_| self.pending.is_on())
     }
@@ -67,7 +69,7 @@ impl ColdLeaves {
             };
             bytes.map(|bytes| hash_key(0, bytes))
         });
-        // A page with a record of another form gets no filter.
+        // A page with a record of another form has no filter.
         if let Some(hashes) = hashes.collect::<Option<Vec<_>>>() {
             self.filters.put(pid, location, part, &hashes);
         }

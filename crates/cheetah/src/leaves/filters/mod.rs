@@ -11,9 +11,9 @@
 //!   Q1  A filter belongs to one image and contains all its keys, including keys of delete-marked
 //!       records. It is checked only while this image is the newest, the page has no frame, and the
 //!       caller holds the latch of the parent that names the leaf (like B2).
-//!   Q2  A filter does not contain the keys of pending changes. They are checked separately: for a
-//!       part of a key under the same lock of the page's entry, and for a whole key with the ticket
-//!       (B18).
+//!   Q2  A filter does not contain the keys of pending changes. Pending changes are checked
+//!       separately: for a part of a key under the same lock of the page's entry, and for a whole
+//!       key with the ticket (B18).
 //!   Q3  A filter contains whole keys, or keys without the row's key, and is only checked for the
 //!       same part of a key.
 //! Locks     After the lock of the page's entry: one mutex for each shard. Only the memory of cells

@@ -60,7 +60,8 @@ impl<T> Cache<T> {
         kept.insert((tree, page), entry);
         drop(kept);
         let is_crowded = gone.len() > 1;
-        // The values are freed after the lock is released, so that no thread waits for this.
+        // The values are freed after the lock is released, so that no thread waits while memory is
+        // freed.
         drop(gone);
         (what, is_crowded)
     }

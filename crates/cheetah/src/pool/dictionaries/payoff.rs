@@ -12,15 +12,15 @@ use crate::pool::PageClass;
 pub(crate) const SAMPLE_PAGES: usize = 96;
 /// The minimum number of pages in a sample. Smaller samples are not significant for a tree.
 pub(crate) const SAMPLE_PAGES_MIN: usize = 24;
-/// One in `TESTED_EVERY` sampled pages is not used to build the dictionary, but to measure its
-/// savings.
+/// One in `TESTED_EVERY` sampled pages measures the savings of the dictionary and is not used to
+/// build it.
 const TESTED_EVERY: usize = 3;
 /// The length of the dictionary is the length of the sampled content divided by `CONTENT_PART`.
 const CONTENT_PART: usize = 24;
-/// A dictionary is made if it saves at least this percentage of the image bytes, and over the whole
-/// tree at least [`SAVED_SIZES_MIN`] times its own size. Compressing with a dictionary takes up to
-/// twice the time, so the percentage is higher if the table's compression level does not ask for
-/// small images (decision 36).
+/// The minimum saving of a dictionary, in percent of the image bytes. Over the whole tree it must
+/// also save at least [`SAVED_SIZES_MIN`] times its own size. Compressing with a dictionary takes
+/// up to twice the time, so the percentage is higher if the table's compression level does not
+/// request small images (decision 36).
 const SAVED_PERCENT_MIN: usize = 5;
 const SAVED_PERCENT_MIN_IF_DENSE: usize = 3;
 const SAVED_SIZES_MIN: usize = 2;
@@ -46,8 +46,7 @@ pub(crate) struct Payoff {
     pub(crate) own: usize,
 }
 
-/// Splits a sample into the items that a dictionary is built from, and the items that it is tested
-/// on.
+/// Splits a sample into the items from which a dictionary is built, and the items that test it.
 pub(crate) fn split_sample<T>(sample: impl Iterator<Item = T>) -> (Vec<T>, Vec<T>) {
     let is_tested = |no: usize| no % TESTED_EVERY == TESTED_EVERY - 1;
     let (tested, sources): (Vec<_>, Vec<_>) = sample.enumerate().partition(|(no, _)| is_tested(*no));
@@ -98,7 +97,7 @@ mod tests {
     fn a_dictionary_pays_from_five_percent_and_twice_its_own_size_on() {
         let outcome = |after, own| Payoff { before: 1000, after, pages: 10, own };
         let pays = |after, own, pages| outcome(after, own).pays(pages, Compression::default());
-        // 50 bytes saved on 10 pages are 500 bytes on 100 pages.
+        // 50 bytes saved on 10 pages mean 500 bytes saved on 100 pages.
         assert!(pays(950, 250, 100));
         assert!(!pays(951, 1, 100));
         assert!(!pays(950, 251, 100) && pays(950, 251, 101));

@@ -10,8 +10,8 @@ use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// The length of the queue from which on no more primers are added to it. The next writer requests
-/// the primer again.
+/// The length from which on no more primers are added to the queue. The next writer requests the
+/// primer again.
 const LOADS_DUE_MAX: usize = 64;
 /// The number of locks for loading and trials. Threads that miss a dictionary load it under the
 /// lock of its page number.
@@ -45,14 +45,14 @@ pub(super) const GROWTH: u64 = 4;
 /// The trials in progress, and the trees for which background threads may make trials.
 #[derive(Default, Debug)]
 struct Trials {
-    /// Held during a trial of a tree, so that a tree does not get two dictionaries for the same
+    /// Held during a trial of a tree, so that a tree does not receive two dictionaries for the same
     /// reason.
     one: [Mutex<()>; SHARDS_COUNT],
     lent: Mutex<HashMap<TreeId, Arc<Lent>>>,
 }
 
-/// The guard that keeps a lent tree from being dropped, or `None` after the loan has ended. Locked
-/// while a background thread makes a trial.
+/// The guard that keeps a lent tree from being dropped, or `None` after the loan has ended. The
+/// mutex is locked while a background thread makes a trial.
 pub(in crate::pool) type Lent = Mutex<Option<Arc<dyn Any + Send + Sync>>>;
 
 impl Dictionaries {

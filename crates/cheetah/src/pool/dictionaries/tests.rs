@@ -1,5 +1,5 @@
-//! Dictionaries in the life of the pool: when they are made, how they survive crashes, and reads
-//! when they are not in memory.
+//! Tests dictionaries in the pool: when they are made, how they survive crashes, and reads while
+//! they are not in memory.
 
 mod named;
 
@@ -39,7 +39,7 @@ fn database() -> Database {
     db
 }
 
-/// Sentences of words that are the same on all pages, and seldom repeat on one page.
+/// Sentences of sixty words, which are the same on all pages. One page seldom repeats a word.
 fn text(number: u64, bytes: usize) -> Vec<u8> {
     let mut rng = Rng::new(number);
     let mut text = Vec::new();
@@ -69,7 +69,7 @@ fn add(db: &Database, tree: TreeId, content: &[u8]) -> PageId {
     page.pid()
 }
 
-/// Adds pages to a tree. The content of each follows from its position.
+/// Adds pages to a tree. A page's content follows from its position.
 fn add_all(db: &Database, tree: TreeId, content: fn(u64, usize) -> Vec<u8>) -> Vec<PageId> {
     (0..PAGES).map(|number| add(db, tree, &content(number, content_capacity(512)))).collect()
 }
@@ -123,7 +123,7 @@ fn a_tree_of_pages_that_are_alike_gets_a_dictionary_that_outlives_a_crash() {
         let made = dictionary_pages(&db);
         assert_eq!(made.len(), usize::from(with));
         made.iter().for_each(|page| db.pool.check_dictionary(TREE, *page).unwrap());
-        // The first page that is written requests the dictionary. Later pages use it again.
+        // The first written page requests the dictionary. Later pages use it again.
         add(&db, TREE, &text(7, content_capacity(512)));
         checkpoint(&db);
         while db.pool.dictionary_due().unwrap() != DictionaryDue::Nothing {}
@@ -167,7 +167,7 @@ fn change(db: &Database, pid: PageId) {
     page.write(&mtr).first_mut().unwrap();
 }
 
-/// Readers alternate between images of four trees. The state for writing is not made for them.
+/// Readers alternate between images of four trees. They make no state for writing.
 #[test]
 fn a_dictionary_is_prepared_once_for_all_who_read_with_it() {
     let (db, trees) = four_trees(&Config { buffer_pool_bytes: 128 << 20, ..Config::tiny() });
@@ -180,7 +180,7 @@ fn a_dictionary_is_prepared_once_for_all_who_read_with_it() {
     assert_eq!(db.pool.counters.dictionary_misses.get(), 0);
 }
 
-/// Reading does not make the state for writing, which takes five times as much memory.
+/// Reading does not make the state for writing, which takes five times the memory.
 #[test]
 fn readers_make_nothing_that_only_writers_need() {
     let (db, trees) = four_trees(&Config { buffer_pool_bytes: 128 << 20, ..Config::tiny() });
@@ -197,8 +197,8 @@ fn readers_make_nothing_that_only_writers_need() {
     assert!(trees.iter().all(|(_, pids)| names_dictionary(&db, pids[1])));
 }
 
-/// More trees are written in turn than there is memory for. Each step of background work replaces
-/// one dictionary, and reports it.
+/// Pages of four trees are written, and memory lacks room for four dictionaries. Each step of
+/// background work replaces one dictionary, and reports it.
 #[test]
 fn dictionaries_that_push_each_other_out_do_so_one_at_a_time() {
     let (db, trees) = four_trees(&Config::tiny());
@@ -212,7 +212,7 @@ fn dictionaries_that_push_each_other_out_do_so_one_at_a_time() {
     assert!(due.len() >= 3 && due[1..].iter().all(|due| *due == DictionaryDue::Replaced), "{due:?}");
 }
 
-/// The sampled pages contain few leaves: too few for a dictionary.
+/// The sampled pages contain too few leaves for a dictionary.
 #[test]
 fn no_dictionary_is_made_of_a_few_pages() {
     let db = database();
@@ -240,7 +240,7 @@ fn threads_that_miss_a_dictionary_at_once_prepare_it_once() {
     assert_eq!(pool.counters.dictionary_loads.get(), 2);
 }
 
-/// With room for one dictionary only, everything is still read and written.
+/// With room for only one dictionary, everything can still be read and written.
 #[test]
 fn more_dictionaries_than_memory_has_room_for_cost_time_and_nothing_else() {
     let (db, trees) = four_trees(&Config::tiny());
@@ -297,7 +297,7 @@ fn trials_of_a_tree_at_the_same_time_make_one_dictionary() {
     assert_eq!(dictionary_pages(&db).len(), 1);
 }
 
-/// A thread that would make the trial in passing does not wait, and the trial stays due.
+/// A thread that would make the trial in passing does not wait, and the trial remains due.
 #[test]
 fn a_trial_that_is_due_is_put_off_while_others_make_one() {
     let db = database();
@@ -330,10 +330,10 @@ fn a_trial_is_finished_by_whoever_needs_its_outcome() {
     });
     assert!(pool.trial(TREE).has_been_made());
     pool.trial(TREE).finish().unwrap();
-    assert_eq!(dictionary_pages(&db).len(), 1, "it is not tried again");
+    assert_eq!(dictionary_pages(&db).len(), 1, "the trial is not made again");
     pool.trial(OTHER).finish().unwrap();
     assert!(pool.trial(OTHER).has_been_made());
-    assert_eq!(dictionary_pages(&db).len(), 1, "noise has none");
+    assert_eq!(dictionary_pages(&db).len(), 1, "noise has no dictionary");
 }
 
 /// Pages of a load wait for the first trial, and are written with its dictionary.
@@ -347,7 +347,7 @@ fn pages_of_a_load_are_written_with_the_first_dictionary() {
     let written = || db.pool.counters.writes.get() + db.pool.counters.blob_writes.get();
     for _ in 0..3 {
         assert_eq!(db.pool.clean_step().unwrap(), 0);
-        // From the second round on, another thread seems to be making the trial.
+        // From the second round on, another thread seems to make the trial.
         db.pool.trees.get(TREE).put_trial_off(PAGES + 64);
     }
     assert!(db.pool.trial(TREE).run().unwrap());
@@ -357,25 +357,25 @@ fn pages_of_a_load_are_written_with_the_first_dictionary() {
     assert!(named * 10 > pids.len() * 9, "{named} of {}", pids.len());
 }
 
-/// The background makes trials of a tree without a table only while its builder lends it. The
-/// builder waits for a trial in progress.
+/// The background makes a trial of a tree without a table only while the builder lends the tree.
+/// The builder waits for a trial in progress.
 #[test]
 fn a_tree_that_is_lent_gets_its_dictionary_from_others_until_it_is_rolled_back() {
     let db = database();
     add_all(&db, TREE, text);
     add_all(&db, OTHER, text);
     let pool = &db.pool;
-    assert_eq!(pool.trial(TREE).try_if_lent().unwrap(), None, "it is not lent");
+    assert_eq!(pool.trial(TREE).try_if_lent().unwrap(), None, "the tree is not lent");
     let lent = LentTree::lend(pool, TREE, Arc::new(()));
     assert_eq!(pool.trial(TREE).try_if_lent().unwrap(), Some(true));
-    assert_eq!(pool.trial(TREE).try_if_lent().unwrap(), Some(false), "another one is not due");
+    assert_eq!(pool.trial(TREE).try_if_lent().unwrap(), Some(false), "no other trial is due");
     assert_eq!(dictionary_pages(&db).len(), 1);
     drop(lent);
     // The builder ends while the background is about to make a trial.
     let keeper = Arc::new(());
     let lent = LentTree::lend(pool, OTHER, keeper.clone());
     let others = pool.trial(OTHER).lock().lock();
-    assert_eq!(pool.trial(OTHER).try_if_lent().unwrap(), Some(false), "others make one");
+    assert_eq!(pool.trial(OTHER).try_if_lent().unwrap(), Some(false), "others make a trial");
     let of_background = lent.lent();
     let under_way = of_background.lock();
     std::thread::scope(|scope| {
@@ -383,13 +383,13 @@ fn a_tree_that_is_lent_gets_its_dictionary_from_others_until_it_is_rolled_back()
         std::thread::sleep(std::time::Duration::from_millis(20));
         assert!(
             !takes_back.is_finished() && Arc::strong_count(&keeper) == 2,
-            "the tree has gone under a trial"
+            "the tree was dropped during a trial"
         );
         drop(others);
         drop(under_way);
     });
     assert_eq!(Arc::strong_count(&keeper), 1);
-    assert!(!try_after_building(&db), "it was taken back");
+    assert!(!try_after_building(&db), "the tree was taken back");
     let bug = planted::plant("pool: keep a tree that was taken back");
     assert!(try_after_building(&db));
     assert!(bug.reached_count() > 0);
@@ -441,14 +441,14 @@ fn after_a_startup_trees_without_a_dictionary_are_tried_and_others_when_they_hav
     checkpoint(&db);
     let db = after_power_cut(db);
     assert!(!db.pool.trial(TREE).is_due() && db.pool.trial(OTHER).is_due());
-    assert_eq!(db.pool.dictionary_due().unwrap(), DictionaryDue::Nothing, "none of them grows");
+    assert_eq!(db.pool.dictionary_due().unwrap(), DictionaryDue::Nothing, "neither tree grows");
     add(&db, TREE, &text(1, 400));
     add(&db, OTHER, &text(1, 400));
     assert_eq!(db.pool.dictionary_due().unwrap(), DictionaryDue::Trial(OTHER));
     for _ in 0..20 {
         add(&db, OTHER, &text(1, 400));
     }
-    assert_eq!(db.pool.dictionary_due().unwrap(), DictionaryDue::Nothing, "it has been told");
+    assert_eq!(db.pool.dictionary_due().unwrap(), DictionaryDue::Nothing, "the trial was reported once");
 }
 
 #[test]
@@ -458,8 +458,8 @@ fn the_trees_that_a_database_has_for_itself_are_not_tried() {
     assert_eq!(db.pool.dictionary_due().unwrap(), DictionaryDue::Nothing);
 }
 
-/// On a full disk no dictionary is made, and threads that try in passing get no error. Once the
-/// disk has space, a dictionary is made.
+/// On a full disk no dictionary is made, and threads that make a trial in passing receive no error.
+/// Once the disk has space, a dictionary is made.
 #[test]
 fn an_error_of_a_trial_is_told_and_not_passed_on() {
     let db = database();
@@ -495,7 +495,7 @@ fn the_next_dictionary_is_tried_when_the_tree_has_grown_and_must_be_better() {
     let db = database();
     add_all(&db, TREE, same);
     assert!(db.pool.trial(TREE).run().unwrap());
-    assert!(!db.pool.trial(TREE).run().unwrap(), "the same pages give no better one");
+    assert!(!db.pool.trial(TREE).run().unwrap(), "the same pages give no better dictionary");
     for number in 0..4 * PAGES {
         let other = text(number, 400).iter().map(|byte| byte ^ 0x55).collect::<Vec<_>>();
         add(&db, TREE, &other);
@@ -532,8 +532,8 @@ fn an_image_names_no_dictionary_of_the_next_epoch() {
     assert!(bug.reached_count() > 0);
 }
 
-/// A checkpoint is abandoned after it has written pages with a dictionary of its epoch: all of them
-/// belong to the next epoch.
+/// A checkpoint is abandoned after it has written pages with a dictionary of its epoch. The pages
+/// and the dictionary then belong to the next epoch.
 #[test]
 fn a_dictionary_of_an_epoch_that_was_given_up_is_in_the_next() {
     let db = Database::new(&Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() });
@@ -559,8 +559,8 @@ fn names_dictionary(db: &Database, pid: PageId) -> bool {
     ImageHeader::read(&image).unwrap().dictionary.is_some()
 }
 
-/// Between the epoch switch and the commit of an epoch all pages of the tree are freed, its
-/// dictionary first. Until the next epoch commits, this epoch stays readable.
+/// Between the epoch switch and the commit of an epoch, all pages of the tree are freed, its
+/// dictionary first. The tree remains readable in this epoch until the next epoch commits.
 #[test]
 fn a_tree_that_goes_while_its_epoch_is_written_can_be_read_in_it() {
     let db = Database::new(&Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() });
@@ -581,8 +581,8 @@ fn a_tree_that_goes_while_its_epoch_is_written_can_be_read_in_it() {
     assert_texts(&db, &pids);
 }
 
-/// ALTER gives the table other codecs and levels, once without compression. Old pages stay
-/// readable, and new pages have the new density.
+/// ALTER gives the table other codecs and levels, once no compression. Old pages remain readable,
+/// and new pages have the new density.
 #[test]
 fn a_dictionary_serves_whatever_density_its_tree_gets() {
     let db = Database::new(&Config { buffer_pool_bytes: 128 << 20, ..Config::tiny() });
@@ -616,7 +616,7 @@ fn a_dictionary_serves_whatever_density_its_tree_gets() {
     assert_texts(&db, &pids);
 }
 
-/// D4: there is memory for one dictionary, and two trees alternate.
+/// D4: memory has room for one dictionary, and two trees alternate.
 #[test]
 fn pages_are_written_without_a_dictionary_that_is_not_in_memory_until_it_is_loaded() {
     let db = database();
@@ -634,7 +634,7 @@ fn pages_are_written_without_a_dictionary_that_is_not_in_memory_until_it_is_load
     let (with, without) = (image_of(OTHER), image_of(TREE));
     assert!(with < without, "{with} {without}");
     while db.pool.dictionary_due().unwrap() != DictionaryDue::Nothing {}
-    assert_eq!(image_of(TREE), with, "it has been asked for");
+    assert_eq!(image_of(TREE), with, "the dictionary was requested");
 }
 
 #[test]
@@ -651,7 +651,7 @@ fn dictionaries_go_with_their_tree_and_with_nothing_else() {
     while let Some(next) = from {
         from = db.pool.free_trees_step(&HashSet::from([TREE]), next, 1000).unwrap();
     }
-    // The state still lists it: startup finds that the page was freed.
+    // The epoch state still lists the dictionary. Startup finds that the page was freed.
     checkpoint(&db);
     let db = after_power_cut(db);
     assert_eq!((db.pool.tree_bytes(TREE).pages, db.pool.dictionaries()), (0, vec![]));

@@ -48,7 +48,7 @@ impl Pool {
     }
 
     /// Returns the dictionary in a page of `tree`, from memory or from disk. Fails with
-    /// `Corruption` if the page does not hold a dictionary or was freed.
+    /// `Corruption` if the page is no dictionary or was freed.
     pub(in crate::pool) fn dictionary(&self, tree: TreeId, page: PageId) -> Result<Arc<Dictionary>> {
         if let Some(found) = self.dictionaries.to_read.get(tree, page) {
             return Ok(found);
@@ -97,8 +97,8 @@ impl Pool {
         Ok((Some(primer), is_crowded))
     }
 
-    /// Loads the newest primers of trees, as many as fit in memory. After startup they would
-    /// otherwise be missing when the first pages are written. If a primer cannot be read, the next
+    /// Loads the newest primers of trees until memory is full. Otherwise the primers would be
+    /// missing when the first pages after startup are written. If a primer cannot be read, the next
     /// writer requests it again.
     pub fn load_primers(&self) {
         let newest: HashMap<_, _> = self.trees.dictionaries().into_iter().collect();
@@ -117,8 +117,8 @@ impl Pool {
         self.trees.dictionaries()
     }
 
-    /// Registers the dictionaries that the epoch state lists, except freed ones: the dictionaries
-    /// of a tree that was being freed may already be freed.
+    /// Registers the dictionaries that the epoch state lists, except freed dictionaries. The
+    /// dictionaries of a tree that was being freed may already be freed.
     pub fn adopt_dictionaries(&self, listed: &[(TreeId, PageId)]) {
         for &(tree, page) in listed.iter().filter(|&&(tree, page)| self.owner(page) == Some(tree)) {
             let state = self.trees.get(tree);
@@ -136,7 +136,7 @@ impl Pool {
     }
 
     /// Checks a dictionary of a tree on disk, even if it is in memory. Fails with `Corruption` if
-    /// its page does not hold a dictionary.
+    /// its page is no dictionary.
     pub fn check_dictionary(&self, tree: TreeId, page: PageId) -> Result<()> {
         self.check_image(page)?;
         self.dictionary(tree, page).map(drop)

@@ -1,9 +1,9 @@
-//! Trials of dictionaries: a trial builds a dictionary from a tree's pages and decides whether it
-//! pays (`payoff`).
+//! Trials of dictionaries: a trial builds a dictionary from a tree's pages and decides whether the
+//! dictionary pays (`payoff`).
 //!
 //! A tree that has grown is queued for a background thread. This thread makes the trial if it can
-//! keep the tree from being dropped (D3): by using the tree's table, or because the builder of the
-//! tree has lent it. A caller that needs the outcome makes the trial itself.
+//! keep the tree from being dropped (D3). To do so it uses the tree's table, or the builder of the
+//! tree has lent the tree. A caller that needs the outcome makes the trial itself.
 //!
 //! Invariants
 //!   T1  No trial of a lent tree outlives its [`LentTree`].
@@ -28,19 +28,19 @@ const VERSIONS_MAX: usize = 8;
 /// [`SAMPLE_BYTES_MAX`] bytes of content.
 const NEWEST_PAGES: usize = 512;
 /// The maximum number of page numbers checked to find these pages, which takes about 20 ms. In a
-/// huge database, a tree without recent pages may get no trial.
+/// huge database, a tree without recent pages may have no trial.
 const NEWEST_LOOKS_MAX: usize = 1_000_000;
 const SAMPLE_BYTES_MAX: usize = 2 << 20;
 /// Each round of sampling takes every `SAMPLE_ROUNDS`th of the newest pages, spread over all of
 /// them. A round with pages of the largest size fills the sample.
 const SAMPLE_ROUNDS: usize = 16;
 
-/// A load makes the first trial itself once its tree has more pages than this.
+/// The number of pages from which on a load makes the first trial itself.
 const EARLY_PAGES_MAX: u64 = 1024;
 
-/// A tree that its builder lends to the background threads. It lets them make trials although no
-/// table has the tree yet. Dropping this value ends the loan, and waits for a trial in progress,
-/// which takes about 10 ms, or more if memory is full.
+/// A tree that its builder lends to the background threads, so that they can make trials although
+/// no table has the tree yet. Dropping this value ends the loan and waits for a trial in progress:
+/// about 10 ms, or longer if memory is full.
 #[derive(Debug)]
 pub struct LentTree {
     pool: Arc<Pool>,
@@ -90,8 +90,8 @@ impl Pool {
 }
 
 impl<'p> Trial<'p> {
-    /// Makes a due trial of a lent tree. Returns whether it did, or `None` if the tree is not lent.
-    /// Blocks, and reads up to 96 pages.
+    /// Makes a due trial of a lent tree. Returns whether it made the trial, or `None` if the tree
+    /// is not lent. Blocks, and reads up to 96 pages.
     pub fn try_if_lent(&self) -> Result<Option<bool>> {
         let Some(lent) = self.pool.dictionaries.lent(self.tree) else { return Ok(None) };
         let kept = lent.lock();
@@ -102,8 +102,8 @@ impl<'p> Trial<'p> {
         }
     }
 
-    /// Queues a trial when the tree has grown enough for a dictionary. The engine's own trees get
-    /// none.
+    /// Queues a trial when the tree has grown enough for a dictionary. The engine's own trees have
+    /// no dictionaries.
     pub(in crate::pool) fn note_growth(&self, state: &TreeState) {
         if self.tree >= TreeId::FIRST_USER && state.note_growth() {
             self.pool.dictionaries.ask(Due::Trial(self.tree));
@@ -172,15 +172,15 @@ impl<'p> Trial<'p> {
         }
     }
 
-    /// Like [`run`](Self::run), but returns `false` if another thread is making a trial, which may
-    /// be of another tree.
+    /// Like [`run`](Self::run), but returns `false` if another thread is making a trial, possibly
+    /// of another tree.
     fn run_unless_busy(&self) -> Result<bool> {
         let Some(_one) = self.lock().try_lock() else { return Ok(false) };
         self.try_now().map(|_| true)
     }
 
     /// Makes a due trial. Returns `false` if the trial is postponed because another thread is
-    /// making one.
+    /// making a trial.
     pub fn run_due(&self) -> Result<bool> {
         let is_done = self.run_unless_busy()?;
         if !is_done {
@@ -193,10 +193,10 @@ impl<'p> Trial<'p> {
         self.pool.dictionaries.trial_of(self.tree)
     }
 
-    /// Makes a dictionary from some of the tree's pages, if tests with other pages show that it
-    /// pays. Returns whether it did. The caller must keep the tree from being dropped (D3), be
-    /// outside of mini-transactions, and hold no latches. Reads up to 96 pages. Only one trial of a
-    /// tree runs at a time.
+    /// Makes a dictionary from some of the tree's pages, if tests with other pages show that the
+    /// dictionary pays. Returns whether it made one. The caller must keep the tree from being
+    /// dropped (D3), be outside of mini-transactions, and hold no latches. Reads up to 96 pages.
+    /// Only one trial of a tree runs at a time.
     pub fn run(&self) -> Result<bool> {
         let _one = self.lock().lock();
         self.try_now()
@@ -212,7 +212,7 @@ impl<'p> Trial<'p> {
         let made = def.map_or(Ok(false), |def| self.trial(&def, &state, pages));
         state.next_trial_at(match made {
             Ok(made) => pages * if made || versions > 0 { GROWTH } else { 2 },
-            // After an error the trial is not repeated with every new page.
+            // The next trial after an error is postponed, so that not every new page repeats it.
             Err(_) => pages + PAGES_MIN,
         });
         made
@@ -245,7 +245,7 @@ impl<'p> Trial<'p> {
         Ok(contents)
     }
 
-    /// Makes a dictionary if it pays for a tree of `pages` pages.
+    /// Makes a dictionary if one pays for a tree of `pages` pages.
     fn trial(&self, def: &TreeDef, state: &TreeState, pages: u64) -> Result<bool> {
         let contents = self.sample(def)?;
         if contents.len() < SAMPLE_PAGES_MIN {

@@ -1,14 +1,14 @@
 //! The two eviction lists, each in the order in which frames were queued.
 //!
-//! Frames of all sizes are in the same order, and the oldest frame is evicted next. Repeated use
-//! decides which frames stay, not their size. A frame that makes room for a frame of another size
-//! returns its memory to the system, which takes some microseconds and leaves no holes (`buffers`).
+//! Frames of all sizes are in the same order, and the oldest frame is evicted next. Repeated use,
+//! not size, decides which frames stay. A frame that makes room for a frame of another size returns
+//! its memory to the system, which takes some microseconds and leaves no holes (`buffers`).
 //!
-//! The lists do not keep frames alive: a freed page's memory is freed with the last reference to
-//! it. Its list entry is dropped when the entry reaches the front of the list. If nothing is
-//! evicted, entries of freed pages are dropped once they are half of all entries: each push then
-//! takes some entries from the front of both lists and queues the entries in use again, until all
-//! entries were checked.
+//! The lists do not keep frames alive: the memory of a freed page is released with the last
+//! reference to its frame. Its list entry is dropped when the entry reaches the front of the list.
+//! If nothing is evicted, entries of freed pages are dropped once they are half of all entries.
+//! Each push then takes some entries from the front of both lists and queues the entries in use
+//! again, until all entries were checked.
 
 use crate::pool::frames::Frame;
 use std::collections::VecDeque;
@@ -42,8 +42,8 @@ struct List {
 pub(in crate::pool) struct FifoLists {
     small: List,
     main: List,
-    /// The approximate number of entries of freed pages. It is too large if a page was freed while
-    /// its entry was taken out for eviction.
+    /// The approximate number of entries of freed pages. The number is too large if a page was
+    /// freed while its entry was out of the list for eviction.
     freed: usize,
     /// The number of remaining checks until every entry was checked.
     to_look: usize,
@@ -76,7 +76,8 @@ impl FifoLists {
 
     fn drop_freed(&mut self) {
         if self.freed > FREED_MIN.max(self.count() / 2) {
-            // Both lists may need as many checks as there are entries, because they alternate.
+            // Checks alternate between the lists, and one list may have all entries: so up to two
+            // checks per entry are needed.
             (self.freed, self.to_look) = (0, 2 * self.count());
         }
         for _ in 0..LOOKS_PER_PUSH.min(self.to_look) {

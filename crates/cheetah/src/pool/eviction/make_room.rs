@@ -9,7 +9,7 @@ use crate::pool::mtr;
 use crate::pool::{PageClass, Pool};
 use std::sync::Arc;
 
-/// The number of references to an unused frame: one from the page table and one from the candidate.
+/// The number of references to an unused frame: the page table's and the candidate's.
 const OWN_REFERENCES: usize = 2;
 /// The number of candidates that a thread checks before it exceeds the limit to read a page.
 const LOOKS_FOR_READ: usize = 16;
@@ -61,7 +61,7 @@ impl Pool {
 
     /// The approximate bytes that a checkpoint would write now: the changed pages with the average
     /// length of images, and the entries of the map. The other parts of a checkpoint do not count,
-    /// because it is better to try a checkpoint in vain than not to try it.
+    /// because an unsuccessful checkpoint is better than none.
     pub fn checkpoint_bytes(&self) -> u64 {
         let pages = self.numbers.lock().used_count().max(1);
         let live_bytes = self.segments.totals().live_bytes;
@@ -73,8 +73,8 @@ impl Pool {
         changed.saturating_mul(image_bytes).saturating_add(self.map_bytes() as u64)
     }
 
-    /// The bytes in memory of the pages with pending changes. The images of these pages are not
-    /// longer, apart from a header.
+    /// The bytes in memory of the pages with pending changes. Apart from a header, the images of
+    /// these pages are not longer.
     fn pending_page_bytes(&self) -> usize {
         self.beside.pages_count() * self.page_bytes as usize
     }
@@ -114,14 +114,14 @@ impl Pool {
 
     /// Evicts pages, after writing dirty ones, until about `pages` more base pages fit into memory.
     /// Blocks for I/O, so the caller must be outside of mini-transactions and hold no latches.
-    /// Returns `DiskFull` if the disk could not hold the changes that are already in memory.
+    /// Returns `DiskFull` if the disk has no room for the changes that are already in memory.
     pub fn make_room(&self, pages: usize) -> Result<()> {
         self.check_space(Reserve::Whole)?;
         self.make_room_from_reserve(pages)
     }
 
     /// Like [`make_room`](Self::make_room), for work that must succeed on a full disk: rolling back
-    /// and freeing (H3). It may use the reserve. `DiskFull` means that the reserve is used up too.
+    /// and freeing (H3). It may use the reserve. `DiskFull` means that the reserve is used up, too.
     pub fn make_room_from_reserve(&self, pages: usize) -> Result<()> {
         debug_assert!(!mtr::is_inside(), "C7: no page is written inside a mini-transaction to make room");
         let class = PageClass::Base;
@@ -159,7 +159,7 @@ impl Pool {
         purpose: Purpose,
     ) -> Result<()> {
         let mut stall = None;
-        // After a write has failed for lack of space, no other page is written.
+        // After a write that failed for lack of space, no other page is written.
         let mut full = Ok(());
         for _ in 0..looks {
             if self.buffers.has_room(class, bytes) {
@@ -179,8 +179,8 @@ impl Pool {
         full
     }
 
-    /// Evicts a candidate. If it is dirty, writes it first, if this thread may write. A stall
-    /// begins with the first page that is written.
+    /// Evicts a candidate. Writes a dirty candidate first, if this thread may write. A stall begins
+    /// with the first page that is written.
     fn evict<'p>(
         &'p self,
         candidate: Candidate,

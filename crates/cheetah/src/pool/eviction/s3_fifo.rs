@@ -1,5 +1,5 @@
-//! The eviction order, based on S3-FIFO. Pages used once are evicted before pages used again, and a
-//! scan uses only a tenth of the pool.
+//! The eviction order, based on S3-FIFO. Pages used once are evicted before pages used repeatedly,
+//! and a scan uses only a tenth of the pool.
 //!
 //! A page enters the small queue. If it is used again before it reaches the front, it moves to the
 //! main queue, where each further use adds another round. The page table entry notes when a page
@@ -16,7 +16,8 @@ use crate::pool::frames::{EvictionTime, Frame};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// A page read again within this many eighths of a turnover of the pool counts as read soon.
+/// The time within which a page must be read again to count as read soon, in eighths of a turnover
+/// of the pool.
 const SOON_EIGHTHS: u16 = 8;
 /// The maximum number of frames checked in a search for a candidate.
 const LOOKS_MAX: usize = 64;
@@ -110,7 +111,7 @@ impl Queues {
     }
 
     /// Returns the dirty pages among the next `looks` entries of each list that will be evicted
-    /// soon, because they were not used since they were last checked. The order is that of
+    /// soon, because they were not used since they were last checked. The pages are in the order of
     /// eviction.
     pub(in crate::pool) fn leaving_dirty(&self, looks: usize) -> Vec<PageId> {
         let lists = self.lists.lock();
@@ -118,8 +119,8 @@ impl Queues {
         next.filter(|frame| frame.uses() == 0 && frame.dirty().is_some()).map(|frame| frame.pid).collect()
     }
 
-    /// Number of entries in the small queue, and in both queues. They include pages that were freed
-    /// recently.
+    /// Number of entries in the small queue, and in both queues. The numbers include pages that
+    /// were freed recently.
     pub(in crate::pool) fn counts(&self) -> (usize, usize) {
         let lists = self.lists.lock();
         (lists.small_count(), lists.count())

@@ -10,10 +10,11 @@ use parking_lot::{Mutex, RwLock};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// Free buffers of one class may hold 1/`IDLE_PART` of the limit while another class needs memory.
+/// While another class needs memory, the free buffers of a class may hold 1/`IDLE_PART` of the
+/// limit.
 const IDLE_PART: usize = 32;
-/// Concurrent threads may exceed the limit by 1/`SLACK_PART`. If each excess buffer were freed at
-/// once, it would soon be allocated again.
+/// Concurrent threads may exceed the limit by 1/`SLACK_PART`. An excess buffer that is freed at
+/// once would soon be allocated again.
 const SLACK_PART: usize = 100;
 /// The pool is nearly full when less than 1/`FREE_PART` of the limit is free.
 const FREE_PART: usize = 6;
@@ -123,8 +124,7 @@ impl Buffers {
         self.allocations.load(Relaxed)
     }
 
-    /// Takes a buffer with arbitrary content. Never waits. Does not check the limit; the caller
-    /// must.
+    /// Takes a buffer with arbitrary content. Never waits. The caller must check the limit.
     pub(in crate::pool) fn take(&self, class: PageClass) -> PageBuf {
         let bytes = class.bytes(self.page_bytes);
         self.in_use.fetch_add(bytes, Relaxed);
@@ -148,7 +148,7 @@ impl Buffers {
         }
     }
 
-    /// Frees idle buffers beyond the limit, which may have been lowered.
+    /// Frees idle buffers beyond the limit. The limit may have been lowered.
     pub(in crate::pool) fn give_back_idle(&self) {
         PageClass::ALL.into_iter().for_each(|class| self.drop_free(class, 0));
     }

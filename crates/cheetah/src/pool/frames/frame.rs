@@ -28,7 +28,7 @@ pub struct Frame {
     dirty: AtomicU64,
     detached: AtomicBool,
     uses: AtomicU8,
-    /// Whether the page was read ahead and was not fetched since.
+    /// Whether the page was read ahead and not fetched since then.
     ahead: AtomicBool,
     buffers: Arc<Buffers>,
 }

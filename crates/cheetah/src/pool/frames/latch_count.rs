@@ -2,9 +2,9 @@
 //! that the current thread holds.
 //!
 //! The counts detect deadlocks. A thread that holds a latch while it waits for the gate may
-//! deadlock with the epoch switch, which waits for all open mini-transactions. A thread that holds
-//! the lock of an entry while it waits for a latch may deadlock with a thread that holds the latch
-//! and waits for the entry.
+//! deadlock with the epoch switch, since the switch waits for all open mini-transactions. A thread
+//! that holds the lock of an entry while it waits for a latch may deadlock with a thread that holds
+//! the latch and waits for the entry.
 
 use std::cell::Cell;
 

@@ -1,14 +1,14 @@
 //! Pages in memory: frames with their latches, the page table, and the free page numbers.
 //!
 //! Invariants
-//!   F1  From creation to drop, a frame holds one page. When a page number is used again, the new
-//!       page gets a new frame.
+//!   F1  From creation to drop, a frame holds one page. When a page number is reused, the new page
+//!       has a new frame.
 //!   F2  The bytes change only through a [`WriteGuard`]: inside a mini-transaction and under the
 //!       exclusive latch.
 //!   F3  The first change through a guard marks the page dirty in the mini-transaction's epoch and
 //!       increments its version.
-//!   F4  The pool evicts a frame only if nothing else refers to it. The frame of a freed page
-//!       exists as long as there are references to it, and cannot be changed.
+//!   F4  The pool evicts a frame only if no thread refers to it. The frame of a freed page exists
+//!       as long as threads refer to it, and cannot be changed.
 //!   F5  `dirty` changes only as described in the module `writing`.
 //!   F6  A thread never waits for a latch while it holds the lock of a page table entry. Otherwise
 //!       it could deadlock with a thread that holds the latch and waits for the entry.

@@ -3,8 +3,8 @@
 //! Invariant
 //!   P1  A number freed in epoch n is used again only after n has committed (C4). So the changes of
 //!       one epoch never contain two pages with the same number. A number in a committed map
-//!       belongs to the same tree in the map and in the log written after it. A reader with an
-//!       outdated number finds that the page was freed.
+//!       belongs to the same tree in the map and in the log written after the map. A reader with an
+//!       outdated number finds a freed page.
 
 use crate::base::{sound, Epoch, PageId};
 
@@ -13,7 +13,8 @@ use crate::base::{sound, Epoch, PageId};
 pub(in crate::pool) struct FreePageNumbers {
     /// All numbers used so far are smaller.
     next: u64,
-    /// Numbers that are also free in the last committed epoch. The last one is used first.
+    /// Numbers that are also free in the last committed epoch. The last number in the list is used
+    /// first.
     free: Vec<PageId>,
     /// Numbers that were freed after the last committed epoch, with the epoch that freed them, in
     /// ascending order of epochs.

@@ -1,8 +1,8 @@
-//! Maps page numbers to frames and locations: a directory that grows without moving its entries.
+//! The page table maps page numbers to frames and locations. It grows without moving its entries.
 //!
 //! Entries are stored in chunks, and chunks in lists. The first list has one chunk, and each
-//! further list has as many chunks as all previous lists together. So a small database has a small
-//! table, and a lookup takes three steps.
+//! further list has the number of chunks of all previous lists together. So a small database has a
+//! small table, and a lookup takes three steps.
 
 use super::frame::Frame;
 use super::latch_count::EntryToken;
@@ -28,8 +28,8 @@ const ROOM_STEP: usize = 16;
 const ROOM_STEPS: usize = 128;
 const LARGE_ROOM_STEP: usize = 128;
 
-/// The time at which a page was evicted, or read without a frame, in eighths of a turnover of the
-/// pool (see `eviction`), or 0 if neither has happened.
+/// The time at which a page was evicted or read without a frame, in eighths of a turnover of the
+/// pool (see `eviction`). The time is 0 if neither has happened.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(in crate::pool) struct EvictionTime(pub(in crate::pool) u16);
 
@@ -163,7 +163,7 @@ impl PageEntry {
         before
     }
 
-    /// Turns a free entry into a page on disk of a guessed class.
+    /// Turns a free entry into the entry of a page on disk, with a guessed class.
     pub(in crate::pool) fn open(&mut self, entry: MapEntry, guess: PageClass) {
         self.tree = entry.tree;
         self.location = entry.location;
@@ -171,7 +171,7 @@ impl PageEntry {
         self.state.set_residence(Residence::Stored);
     }
 
-    /// Turns a free entry into a page in memory.
+    /// Turns a free entry into the entry of a page in memory.
     pub(in crate::pool) fn start(&mut self, frame: Arc<Frame>) {
         self.tree = frame.tree;
         self.publish(frame);
@@ -199,7 +199,8 @@ impl PageEntry {
         Some((steps - large_steps) * ROOM_STEP + large_steps * LARGE_ROOM_STEP)
     }
 
-    /// Notes the free bytes of a leaf that is about to be evicted, or `None` if they are unknown.
+    /// Notes the free bytes of a leaf that is about to be evicted, or `None` if the number is
+    /// unknown.
     pub(crate) fn set_room(&mut self, bytes: Option<usize>) {
         let is_known = |bytes: &usize| {
             *bytes >= 64 || sound!(true, "buffering: take little room for room that is not known")
@@ -235,7 +236,7 @@ impl PageEntry {
     }
 
     /// Returns whether a thread waits to give the page a frame. If so, no thread may reserve the
-    /// page until it has one.
+    /// page until it has a frame.
     pub(crate) fn is_wanted(&self) -> bool {
         self.state.has(State::WANTED)
     }

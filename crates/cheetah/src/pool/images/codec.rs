@@ -1,5 +1,5 @@
-//! Converts between the bytes of a frame and its image: passes the pool's data about a page to
-//! `format::image`.
+//! Converts between the bytes of a frame and its image. These functions pass the pool's data about
+//! a page to `format::image`.
 
 use crate::base::{Epoch, Error, PageId, Result, TxnId};
 use crate::format::encryption::{Key, NONCE_BYTES};
@@ -13,7 +13,7 @@ use crate::segment::Stream;
 
 /// Replaces `image` with the image of `page`. Pages of unregistered trees are compressed as opaque
 /// bytes. Records of transactions below `freeze_below` lose their version. `def` includes the
-/// dictionary of the tree. `lock` is the key and nonce to encrypt the image with.
+/// dictionary of the tree. `lock` is the key and nonce that encrypt the image.
 #[expect(clippy::too_many_arguments, reason = "the properties of a page, and two buffers")]
 pub(in crate::pool) fn encode(
     def: Option<(&TreeDef, Option<&Primer>)>,
@@ -39,7 +39,7 @@ pub(in crate::pool) fn encode(
     workspace.encode(page, pid, epoch, &how, image);
 }
 
-/// The stream that a page's images are appended to.
+/// The stream to which a page's images are appended.
 pub(in crate::pool) fn stream_of(page: &[u8]) -> Stream {
     match PageView::new(page).kind() {
         PageKind::Blob => Stream::Blob,

@@ -1,8 +1,8 @@
 //! The cache of images that were read for peeks: a second cache level below the frames.
 //!
-//! An image takes at most a third of its page, so the same memory holds several times as many
+//! An image takes at most a third of its page, so the same memory holds several times the number of
 //! pages. Images are verified before they are cached, and decompressed each time they are used. The
-//! image of a page that later gets a frame may still be cached.
+//! image of a page that later receives a frame may stay in the cache.
 //!
 //! Each shard's memory is a ring of chunks. Images are appended, and the oldest chunk is emptied as
 //! a whole. Its images that were used since they were added move to its beginning, up to a part of
@@ -38,8 +38,8 @@ const SHARDS_MAX: usize = 8;
 /// The approximate number of chunks of each shard if images used all memory.
 const CHUNKS_OF_SHARD: usize = 32;
 const CHUNK_BYTES_MAX: usize = 1 << 20;
-/// The size of a chunk above this size is a multiple of it, so that the chunk consists of whole
-/// pages of the operating system and its memory can be returned.
+/// The step of the sizes of larger chunks. Such a chunk consists of whole pages of the operating
+/// system, so its memory can be returned.
 const CHUNK_STEP: usize = 4096;
 /// At most 1/`KEPT_PART` of an emptied chunk is kept.
 const KEPT_PART: usize = 3;
@@ -62,7 +62,7 @@ pub(in crate::pool) struct ImageCache {
     seen: Mutex<Seen>,
 }
 
-/// The counts at the last check whether images are used.
+/// The counts at the last check of the cache's use.
 #[derive(Default, Debug)]
 struct Seen {
     hits: u64,
@@ -86,12 +86,12 @@ struct Shard {
     places: FastMap<u64, Place>,
 }
 
-/// A piece of memory that images are appended to.
+/// A piece of memory to which images are appended.
 #[derive(Debug)]
 struct Chunk {
     memory: PageBuf,
     used_bytes: usize,
-    /// The pages whose images were appended. Some of the images were replaced since.
+    /// The pages whose images were appended. Some of the images were replaced later.
     pages: Vec<PageId>,
 }
 
@@ -154,9 +154,9 @@ impl ImageCache {
         });
     }
 
-    /// Frees memory that images may no longer use (I2), or that frames need more than images do
-    /// (I3). `evictions` is the number of frames evicted so far, and `frames` is the number of
-    /// frames in memory.
+    /// Frees memory that images may no longer use (I2), or that frames need more urgently (I3).
+    /// `evictions` is the number of frames evicted so far, and `frames` is the number of frames in
+    /// memory.
     pub(in crate::pool) fn give_way(&self, evictions: u64, frames: usize) {
         let limit = self.memory.images_limit() / self.shards.count();
         let are_unused = self.are_unused(evictions, frames as u64);
@@ -347,7 +347,8 @@ mod tests {
         cache.get(image, true, &mut bytes).then_some(bytes)
     }
 
-    /// A hit returns the bytes that were put for that location, and memory stays within the limit.
+    /// A hit returns the bytes that were added for that location, and memory stays within the
+    /// limit.
     #[test]
     fn images_that_come_go_and_are_replaced_are_never_mixed_up() {
         let cache = cache(MEMORY_BYTES);

@@ -24,8 +24,8 @@ pub struct ImageWork {
     pub decode_ns: u64,
 }
 
-/// The counters of an [`ImageWork`]. They are read and reset one by one, so an image may be counted
-/// before a concurrent reset, and its time after the reset.
+/// The counters of an [`ImageWork`]. The counters are read and reset one by one, so a concurrent
+/// reset may fall after the count of an image and before its time.
 #[derive(Default, Debug)]
 pub(in crate::pool) struct WorkCounters {
     encodes: Counter,
@@ -149,7 +149,7 @@ mod tests {
         let taken = counters.read(true);
         assert_eq!((encodes(&taken), taken[3].decodes), (vec![2, 1, 0, 0, 1, 0, 2], 1));
         assert_eq!(counters.read(false), [ImageWork::default(); 7]);
-        assert_eq!(tree.read(true), all, "trees are counted by themselves");
+        assert_eq!(tree.read(true), all, "each tree has its own counts");
         assert_eq!(tree.read(true), ImageWork::default());
     }
 

@@ -1,10 +1,10 @@
-//! Shared memory for encoding, decoding and moving images, so that hundreds of threads do not each
-//! need their own.
+//! Shared memory for encoding, decoding and moving images, so that hundreds of threads need no
+//! separate memory.
 //!
 //! Workspaces are few and large: their number is limited, and a thread that finds none free waits.
 //! A thread with a workspace only computes, so the wait is short, and allowed inside
-//! mini-transactions and under latches. Buffers hold one image each. They are small but held during
-//! I/O, so no thread waits for a buffer.
+//! mini-transactions and under latches. Buffers hold one image each. Buffers are small but held
+//! during I/O, so no thread waits for one.
 
 use crate::format::image::{max_image_bytes, Workspace};
 use crate::memory::{MemoryBudget, MemoryUse};
@@ -82,8 +82,8 @@ impl Scratch {
         }
     }
 
-    /// Runs `f` with a workspace. `f` must neither wait nor do I/O. Waits while all workspaces are
-    /// in use.
+    /// Runs `f` with a workspace. `f` must not wait or do I/O. Waits while all workspaces are in
+    /// use.
     pub(in crate::pool) fn with_workspace<T>(&self, f: impl FnOnce(&mut Workspace) -> T) -> T {
         let (workspace, counted_bytes) = self.take_workspace();
         f(&mut Taken { workspace, counted_bytes, scratch: self }.workspace)

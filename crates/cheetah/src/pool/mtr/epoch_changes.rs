@@ -1,8 +1,8 @@
 //! The changes of an uncommitted epoch: pages to write, and locations to publish.
 //!
 //! Invariants E1 to E3 are at the head of `mtr`. Both are changed under the lock of the page's
-//! entry, except in `absorb` and `clear`, which run when no thread adds to the older epoch.
-//! `interleaving_tests.rs` compiles this file again with loom.
+//! entry. Only `absorb` and `clear` need no such lock: they run when no thread adds to the older
+//! epoch. `interleaving_tests.rs` compiles this file again with loom.
 
 use super::sync::{AtomicUsize, Mutex, Ordering::Relaxed};
 use crate::base::hash::{FastMap, FastSet};
@@ -101,7 +101,7 @@ impl EpochChanges {
     }
 
     /// Pages that a checkpoint of the epoch has to write: pages with pending changes, and dirty
-    /// pages. An ended epoch gets no further pages (B5).
+    /// pages. No page is added to an ended epoch (B5).
     pub(in crate::pool) fn pids_to_write(&self) -> Vec<PageId> {
         let mut pids = Vec::new();
         self.each(|shard| pids.extend(shard.pending.iter().chain(&shard.dirty)));
@@ -158,7 +158,7 @@ impl EpochChanges {
         self.dirty_count() > 0 || self.shards.iter().any(has_any)
     }
 
-    /// Returns all new locations, for the commit. The epoch must not change any more.
+    /// Returns all new locations, for the commit. The epoch must not change afterwards.
     pub(in crate::pool) fn all_moved(&self) -> Vec<(PageId, Option<MapEntry>)> {
         let mut moved = Vec::with_capacity(self.each(|shard| shard.moved.len()).iter().sum());
         self.each(|shard| moved.extend(shard.moved.iter().map(|(pid, entry)| (*pid, *entry))));

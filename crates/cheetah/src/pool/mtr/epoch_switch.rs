@@ -1,5 +1,5 @@
-//! The sharded switch from one epoch to the next. Either mini-transactions are inside, each through
-//! one of several shards, or a thread has locked all shards and advances the epoch.
+//! The sharded switch from one epoch to the next. At any time, either mini-transactions are inside,
+//! each through one of several shards, or a thread has locked all shards and advances the epoch.
 //!
 //! Invariants G1 and G4 are at the head of `mtr`. `interleaving_tests.rs` compiles this file again
 //! with loom.
@@ -50,7 +50,7 @@ impl<const COUNT: usize> EpochSwitch<COUNT> {
         at_switch(ended)
     }
 
-    /// The current epoch. For a caller outside, it may be outdated on return. Never waits.
+    /// The current epoch. For a caller outside, the result may be outdated on return. Never waits.
     pub(in crate::pool) fn epoch(&self) -> Epoch {
         Epoch(self.epoch.load(Ordering::Acquire))
     }

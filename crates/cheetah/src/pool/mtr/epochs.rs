@@ -42,17 +42,17 @@ impl Epochs {
         self.gate.enter()
     }
 
-    /// Pages that are dirty in either epoch.
+    /// Pages that are dirty in one of the two epochs.
     pub(super) fn dirty_count(&self) -> usize {
         self.changes.iter().map(EpochChanges::dirty_count).sum()
     }
 
-    /// Bytes in memory of the pages that are dirty in either epoch.
+    /// Bytes in memory of the pages that are dirty in one of the two epochs.
     pub(super) fn dirty_bytes(&self) -> usize {
         self.changes.iter().map(EpochChanges::dirty_bytes).sum()
     }
 
-    /// Pages with a new location in either epoch.
+    /// Pages with a new location in one of the two epochs.
     pub(super) fn moved_count(&self) -> usize {
         self.changes.iter().map(EpochChanges::moved_count).sum()
     }

@@ -45,8 +45,8 @@ impl Gate {
         self.switch.switch(at_switch)
     }
 
-    /// The current epoch. For a caller outside of mini-transactions, it may be outdated on return.
-    /// Never waits.
+    /// The current epoch. For a caller outside of mini-transactions, the result may be outdated on
+    /// return. Never waits.
     pub(super) fn epoch(&self) -> Epoch {
         self.switch.epoch()
     }

@@ -12,7 +12,7 @@ use crate::pool::Pool;
 pub struct MiniTransaction<'p> {
     pool: &'p Pool,
     epoch: EpochGuard<'p>,
-    /// Whether it was opened while the thread was already unwinding from a panic.
+    /// Whether the thread was already unwinding from a panic when it opened the mini-transaction.
     opened_unwinding: bool,
 }
 

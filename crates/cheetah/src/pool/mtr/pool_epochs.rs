@@ -32,8 +32,8 @@ impl Pool {
         self.epochs.dirty_count()
     }
 
-    /// The bytes in memory of the pages that are dirty in any epoch. The images of these pages are
-    /// not longer, apart from a header.
+    /// The bytes in memory of the pages that are dirty in any epoch. Apart from a header, the
+    /// images of these pages are not longer.
     pub(in crate::pool) fn dirty_bytes(&self) -> usize {
         self.epochs.dirty_bytes()
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 impl Pool {
     /// Allocates a zeroed, pinned page of `tree`. Never waits and does no I/O. It may exceed the
-    /// memory budget by a few pages, which the next [`make_room`](Self::make_room) makes up for.
+    /// memory budget by a few pages; the next [`make_room`](Self::make_room) frees this memory.
     pub fn allocate(&self, mtr: &MiniTransaction<'_>, tree: TreeId, class: PageClass) -> PageRef {
         let pid = self.numbers.lock().take();
         let mut bytes = self.buffers.take(class);
@@ -40,7 +40,7 @@ impl Pool {
     }
 
     /// Frees a page. This thread must not hold its latch. References to the page stay valid for
-    /// reading. The number is not used again before the mini-transaction's epoch has committed.
+    /// reading. Its number is not used again before the mini-transaction's epoch has committed.
     ///
     /// # Panics
     /// If the page is not allocated.

@@ -11,9 +11,9 @@ const LOOKS_MAX: u64 = 100_000;
 const ACTION_PAGES: usize = 64;
 
 impl Pool {
-    /// Frees up to about `pages_max` pages of `trees`, which must not be in use any more, from page
-    /// number `from` upwards. Returns where to continue, or `None` if no page remains. Can be
-    /// repeated from the start after a crash.
+    /// Frees up to about `pages_max` pages of `trees`, from page number `from` upwards. The trees
+    /// must no longer be in use. Returns the number at which to continue, or `None` if no page
+    /// remains. After a crash the walk can be repeated from the start.
     pub fn free_trees_step(
         &self,
         trees: &HashSet<TreeId>,
@@ -23,7 +23,8 @@ impl Pool {
         self.health.check()?;
         let (pids, next) = self.pages_of(trees, from, pages_max);
         for batch in pids.chunks(ACTION_PAGES) {
-            // Not inside the mini-transaction, where reading would delay an epoch switch (B7).
+            // This runs outside of the mini-transaction, because a read inside would delay an epoch
+            // switch (B7).
             batch.iter().for_each(|pid| {
                 self.beside.before_free(self, *pid);
             });
@@ -34,7 +35,7 @@ impl Pool {
     }
 
     /// Returns the pages of a tree with the highest numbers, at most `pages_max`, in ascending
-    /// order. They are probably the newest. Checks only the last `looks_max` page numbers.
+    /// order. These are probably the newest pages. Checks only the last `looks_max` page numbers.
     pub(in crate::pool) fn newest_pages_of(
         &self,
         tree: TreeId,
@@ -53,9 +54,9 @@ impl Pool {
     }
 
     /// Returns up to `pages_max` pages of `trees` from page number `from` upwards, and the number
-    /// at which to continue, after a bounded number of checks. The trees must not get new pages.
-    /// Checks only the range of numbers that the trees have had: a small tree costs little in a
-    /// large database.
+    /// at which to continue, after a bounded number of checks. No page may be added to the trees
+    /// meanwhile. Checks only the range of numbers that the trees have had, so a small tree costs
+    /// little in a large database.
     pub(in crate::pool) fn pages_of(
         &self,
         trees: &HashSet<TreeId>,

@@ -53,8 +53,8 @@ impl PageRef {
     }
 
     /// Takes the exclusive latch; waits for readers and writers. The page is marked dirty when the
-    /// bytes are first borrowed mutably. So first check through the shared view whether the page is
-    /// dead and whether the key is in its range.
+    /// bytes are first borrowed mutably. So the caller first checks through the shared view that
+    /// the page is not dead and that the key is in its range.
     pub fn write<'a>(&'a self, mtr: &'a MiniTransaction<'_>) -> WriteGuard<'a> {
         check_order();
         WriteGuard {
@@ -102,8 +102,8 @@ impl WriteGuard<'_> {
         self.frame.is_detached()
     }
 
-    /// Removes the record versions that no transaction needs any more (C2). Returns whether there
-    /// were any. The page must be a leaf.
+    /// Removes the record versions that no transaction needs any longer (C2). Returns whether it
+    /// removed any. The page must be a leaf.
     pub fn forget_old_versions(&mut self) -> bool {
         let below = self.mtr.pool().freeze_below(self.mtr.epoch());
         PageMut::new(self).freeze_below(below)

@@ -146,7 +146,7 @@ impl Pool {
     }
 
     /// Returns the result for a number without a page. Either the page was freed, or the number was
-    /// never used, which means that the reference is damaged.
+    /// never used. In the latter case the reference is damaged.
     fn unknown(&self, pid: PageId) -> Result<Lookup<'_>> {
         if pid != PageId::NONE && pid < self.numbers.lock().end() {
             return Ok(Lookup::Freed);
@@ -154,8 +154,8 @@ impl Pool {
         Err(Error::corrupt(format!("reference to page {pid}"), "no page ever had this number"))
     }
 
-    /// Reads the page, which this thread has marked as being read. Retries if the image was moved,
-    /// because its old segment may be deleted.
+    /// Reads the page, after this thread has marked it as being read. Retries if the image was
+    /// moved, because its old segment may be deleted.
     fn read_page(&self, mut image: ImageRef) -> Result<Option<PageRef>> {
         loop {
             let read = self.read_frame(&image);

@@ -6,10 +6,11 @@
 //!       Peeks, copies, reads of dictionaries and `check_image` read an image without marking the
 //!       page, and publish no frame.
 //!   L2  A frame is published only if the image it was read from is still the newest of its page.
-//!   L3  If a page cannot be read, the caller gets the error, and the page stays on disk only.
+//!   L3  If a page cannot be read, the caller receives the error, and the page stays on disk only.
 //!       Other pages are not affected.
 //!   L4  No image is read or decoded under a latch. Otherwise a slow device would delay all threads
-//!       that wait for the latch, and if one of them is a writer inside the gate, all threads.
+//!       that wait for the latch. If one of these is a writer inside the gate, the device would
+//!       delay all threads.
 //!   A1 to A4  See `read_ahead`.
 
 mod fetch;

@@ -11,15 +11,15 @@ use crate::pool::images::codec;
 use crate::pool::{PageClass, Pool};
 use std::sync::Arc;
 
-/// The properties of an image in a buffer, which was checked to be the requested image.
+/// The properties of an image in a buffer. The image was checked to be the requested one.
 pub(in crate::pool) struct ImageRead {
     pub header: ImageHeader,
     pub class: PageClass,
-    /// Whether it was read from disk, not from the cache.
+    /// Whether the image was read from disk, not from the cache.
     pub is_new: bool,
 }
 
-/// The dictionary and key for reading an image, kept while it is read.
+/// The dictionary and key for reading an image, kept during the read.
 pub(super) struct KeptMeans {
     dictionary: Option<Arc<Dictionary>>,
     key: Option<Arc<Key>>,
@@ -54,7 +54,7 @@ impl Pool {
             }
             if let Some(frame) = entry.frame().cloned() {
                 drop(entry);
-                // A dictionary never changes, so if a writer holds the latch, the page is not a
+                // A dictionary never changes, so a page whose latch a writer holds is not a
                 // dictionary. The writer may be this thread, so this thread must not wait.
                 let bytes = frame.try_read().ok_or_else(|| no_dictionary(pid, tree))?;
                 return dictionary_content(&bytes, pid, tree).map(Some);
@@ -107,7 +107,7 @@ impl Pool {
     }
 
     /// Reads an image into an empty buffer. For `for_look`, see [`ImageCache::get`]. Fails with
-    /// `Corruption` if the bytes are not those of the image.
+    /// `Corruption` if the bytes are not the image's.
     ///
     /// [`ImageCache::get`]: crate::pool::images::ImageCache::get
     pub(super) fn read_image(

@@ -1,9 +1,9 @@
-//! Reads records from the image of a leaf without making a frame for the leaf.
+//! Reads records from the image of a leaf without a frame.
 //!
-//! Making a frame evicts another page, and takes time to build and verify the page. So the layer
-//! above may take a record out of the image instead. A leaf that was evicted, or read in this way,
-//! less than a turnover ago gets a frame (see `eviction`). While many frames are free, every read
-//! makes a frame.
+//! A new frame evicts another page, and building and verifying the page takes time. So the layer
+//! above may take a record out of the image instead. A leaf that was evicted or peeked at less than
+//! a turnover ago receives a frame (see `eviction`). While many frames are free, every read makes a
+//! frame.
 
 use super::page_read::ImageRead;
 use crate::base::{reach, sound, Error, ErrorKind, PageId, Result};
@@ -25,7 +25,8 @@ impl Pool {
         entry.image(pid).filter(|_| !should_load)
     }
 
-    /// Returns whether nearly all frames are in use. Only then are images read without a frame.
+    /// Returns whether nearly all frames are in use. Images are read without a frame only in this
+    /// case.
     pub(crate) fn is_nearly_full(&self) -> bool {
         self.buffers.is_nearly_full()
     }

@@ -2,7 +2,7 @@
 //!
 //! Invariants
 //!   A1  Reading ahead only affects the time at which a page is read. A page that cannot be read,
-//!       or does not fit in memory, stays on disk only. The next fetch reads it, and gets the
+//!       or does not fit in memory, stays on disk only. The next fetch reads it, and receives the
 //!       error.
 //!   A2  Reading ahead stays within the memory limit of frames, and evicts only the pages that are
 //!       next in the eviction order. Pages that were read ahead and not fetched yet are at most a
@@ -29,8 +29,8 @@ use cheetah_io::AlignedBytes;
 /// Maximum number of pages in a request. One reader serves the whole request.
 pub const REQUEST_PAGES_MAX: usize = 16;
 /// Maximum number of pages that a scan requests in advance. A scan at a gigabyte per second passes
-/// them in a millisecond, which is enough to hide the latency of the device and to let two readers
-/// work at the same time.
+/// them in a millisecond. This hides the latency of the device and lets two readers work at the
+/// same time.
 const WINDOW_PAGES_MAX: usize = 64;
 /// Pages read ahead and not fetched may take 1/`FRAMES_PART` of the frames' memory, for all scans
 /// together.
@@ -116,7 +116,8 @@ fn read_request(pool: &Pool, pids: &[PageId], bytes: &mut AlignedBytes) {
 /// Marks a page as being read, if it is on disk only.
 fn claim(pool: &Pool, pid: PageId) -> Option<Claim<'_>> {
     let mut entry = pool.table.existing(pid)?;
-    // A page with pending changes is left to a fetch, because reading it may require a write.
+    // Read-ahead leaves a page with pending changes to a fetch, because reading the page may
+    // require a write.
     if entry.residence() != Residence::Stored || entry.has_pending() || entry.is_reserved() {
         return None;
     }
@@ -127,8 +128,8 @@ fn claim(pool: &Pool, pid: PageId) -> Option<Claim<'_>> {
 fn read_neighbours(pool: &Pool, claims: Vec<Claim<'_>>, bytes: &mut AlignedBytes) {
     let (Some(first), Some(last)) = (claims.first(), claims.last()) else { return };
     let (first, last) = (first.image.location, last.image.location);
-    // Dropping a claim unmarks its page. The fetch that needs the page then reads it, and gets the
-    // error (A1).
+    // Dropping a claim unmarks its page. The fetch that needs the page then reads it, and receives
+    // the error (A1).
     let Ok(Some(bytes)) = pool.segments.read_span(&first, &last, bytes) else { return };
     pool.read_ahead.read_span();
     for claim in claims {

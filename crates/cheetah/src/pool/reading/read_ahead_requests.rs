@@ -34,7 +34,7 @@ impl ReadAhead {
         self.used.fetch_add(1, Relaxed);
     }
 
-    /// Counts a page that was read ahead and is evicted or freed without having been fetched.
+    /// Counts a page that was read ahead and is evicted or freed before any fetch.
     pub(in crate::pool) fn wasted(&self) {
         self.wasted.fetch_add(1, Relaxed);
     }

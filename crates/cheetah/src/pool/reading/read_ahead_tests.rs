@@ -1,4 +1,4 @@
-//! Reading ahead concurrently with all other work on pages.
+//! Tests of read-ahead concurrently with all other work on pages.
 
 use crate::base::{Config, ErrorKind, PageId, RaisedAtEnd};
 use crate::pool::testing::{Database, TREE};
@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 const FRAME_PAGES: u64 = 1024;
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// A pool of `FRAME_PAGES` pages, and ten times as many on disk, none of them in memory at first.
+/// A pool of `FRAME_PAGES` pages, and ten times that number of pages on disk. At first no page is
+/// in memory.
 fn database() -> (Database, Vec<PageId>) {
     let config =
         Config { buffer_pool_bytes: FRAME_PAGES * 512 * 2, segment_bytes: 1 << 20, ..Config::tiny() };
@@ -179,7 +180,7 @@ fn a_scan_with_read_ahead_does_not_push_out_what_is_used() {
         let reads = count(&db, "pool_reads");
         hot.iter().for_each(|pid| assert!(db.value(*pid).is_some()));
         let missed = count(&db, "pool_reads") - reads;
-        assert!(missed <= hot.len() as u64 / 4, "{missed} of {} had been pushed out", hot.len());
+        assert!(missed <= hot.len() as u64 / 4, "{missed} of {} were evicted", hot.len());
     });
 }
 

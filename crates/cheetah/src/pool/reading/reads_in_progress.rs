@@ -11,8 +11,9 @@ const SHARDS_COUNT: usize = 16;
 pub(in crate::pool) struct ReadsInProgress([(Mutex<()>, Condvar); SHARDS_COUNT]);
 
 impl ReadsInProgress {
-    /// Waits while `is_being_read` returns true. The caller of [`finished`](Self::finished) must
-    /// have made it false before, and must not hold a lock that `is_being_read` takes.
+    /// Waits while `is_being_read` returns true. Before it calls [`finished`](Self::finished), a
+    /// caller must make `is_being_read` return false. It must hold no lock that `is_being_read`
+    /// takes.
     pub(in crate::pool) fn wait_while(&self, pid: PageId, is_being_read: impl Fn() -> bool) {
         let (mutex, changed) = &self.0[pid.0 as usize % SHARDS_COUNT];
         let mut guard = mutex.lock();

@@ -1,19 +1,20 @@
 //! Predicts the misses of the cache with more or less memory from a sample of the requested pages.
 //!
-//! The *reuse distance* of a page that is requested again is the number of other pages requested in
-//! between. A cache that holds more pages than the reuse distance still has the page. Distances are
-//! measured for pages whose hash is below a threshold, which represent all pages (Waldspurger et
-//! al., SHARDS, FAST 2015). The threshold falls so that the sample keeps its size.
+//! The *reuse distance* of a page that is requested again is the number of other pages requested
+//! since its last request. A cache that holds more pages than the reuse distance still has the
+//! page. Distances are measured for pages whose hash is below a threshold, which represent all
+//! pages (Waldspurger et al., SHARDS, FAST 2015). The threshold falls so that the sample keeps its
+//! size.
 //!
-//! The real cache is not an LRU list, because it has frames and images. So the model computes the
-//! length of the LRU list that would have had as many misses as the cache, for the pages of the
-//! sample. It assumes that this length grows in proportion to the memory.
+//! The real cache is not an LRU list, because it has frames and images. So the model computes, for
+//! the pages of the sample, the length of an LRU list with the same number of misses as the cache.
+//! It assumes that this length grows in proportion to the memory.
 //!
 //! Invariants
 //!   U1  Only requests for pages that are expected to be used again count. Scans do not count.
 //!   U2  No thread waits for the sample: if its lock is taken, the request is not counted.
-//!   U3  Old counts lose weight: all counts are halved after `ROUNDS` requests for each page of the
-//!       sample.
+//!   U3  Old counts lose weight: all counts are halved after an average of `ROUNDS` requests for
+//!       each page of the sample.
 
 use crate::base::hash::{hash_number, FastMap};
 use crate::base::PageId;
@@ -28,7 +29,7 @@ const PAGES_MAX: usize = 4096;
 /// At most one page in `SAMPLED_PART_MAX` is in the sample. A fetch of any other page costs only a
 /// comparison.
 const SAMPLED_PART_MAX: u64 = 8;
-/// Counts are halved after `ROUNDS` requests for each page of the sample.
+/// The average number of requests for each page of the sample after which counts are halved.
 const ROUNDS: u64 = 64;
 /// Numbers of misses count as equal if they differ by less than this fraction of all requests.
 const NEAR: f64 = 0.01;
@@ -57,9 +58,9 @@ pub struct CurvePoint {
 pub(in crate::pool) struct CacheNow {
     /// All memory.
     pub(in crate::pool) memory_bytes: u64,
-    /// Bytes used for other purposes than pages, independent of the size of memory.
+    /// Bytes used for purposes other than pages, independent of the size of memory.
     pub(in crate::pool) fixed_bytes: u64,
-    /// Bytes used for other purposes than pages, which grow in proportion to the memory.
+    /// Bytes used for purposes other than pages, in proportion to the memory.
     pub(in crate::pool) shared_bytes: u64,
     /// Number of pages in memory, as frames or as images.
     pub(in crate::pool) pages: u64,
@@ -194,7 +195,7 @@ fn class_of(distance: f64) -> usize {
 struct Seen {
     /// The slot of the last request.
     slot: usize,
-    /// Whether the page was not read from disk since that request.
+    /// Whether the page has not been read from disk since that request.
     is_unread: bool,
 }
 
@@ -282,8 +283,9 @@ impl Sample {
         self.counts.elapsed_ns += now_ns.saturating_sub(before) as f64;
     }
 
-    /// Returns the length of an LRU list with about as many misses as the cache. If several lengths
-    /// have, returns the one closest to `pages`, the number of pages in the cache.
+    /// Returns the length of an LRU list with about the number of misses of the cache. If several
+    /// lengths have that number, returns the length closest to `pages`, the number of pages in the
+    /// cache.
     fn length(&self, pages: f64) -> f64 {
         let counts = &self.counts;
         let most = counts.reads + NEAR * counts.total;
@@ -387,14 +389,14 @@ mod tests {
         }
     }
 
-    /// Small numbers are much more likely.
+    /// Draws a page number; small numbers are much more likely.
     fn skewed(rng: &mut Rng, pages: u64) -> PageId {
         let below = 1 + rng.below(pages);
         PageId(1 + rng.below(below))
     }
 
-    /// The predicted misses of a cache of `length` pages at each other length, and the misses of an
-    /// LRU list of that length.
+    /// For each other length, the misses that a cache of `length` pages predicts, and the misses of
+    /// an LRU list of that other length.
     fn foretold(length: usize, next: impl Fn(&mut Rng) -> PageId) -> Vec<(f64, f64)> {
         let (mut rng, curve) = (Rng::new(3), CacheCurve::new(64 << 20));
         let percents = PERCENTS.map(|percent| length * percent as usize / 100);
@@ -442,8 +444,8 @@ mod tests {
             next.set((next.get() + 1) % 1000);
             PageId(1 + next.get())
         });
-        // A cache of up to 600 pages misses every page, and one of 1200 pages or more misses none.
-        // Near 1000 the sample is imprecise.
+        // A cache of up to 600 pages misses every page, and a cache of 1200 pages or more misses no
+        // page. Near 1000 the sample is imprecise.
         for (no, (foretold, counted)) in pages.into_iter().enumerate().filter(|(no, _)| *no < 5 || *no > 6) {
             assert!((foretold - counted).abs() < 100_000.0, "{} %: {foretold}, {counted}", PERCENTS[no]);
         }

@@ -30,9 +30,8 @@ impl Cached {
 }
 
 impl Pool {
-    /// Returns the pages of each tree in memory, without trees that have none. Checks every entry
-    /// of the page table, which has an entry for each page of the database. Does not block other
-    /// threads.
+    /// Returns the pages of each tree in memory, without trees that have no page in memory. Checks
+    /// the page-table entry of every page of the database. Does not block other threads.
     pub fn cached(&self) -> HashMap<TreeId, Cached> {
         let end = self.numbers.lock().end();
         let mut trees = HashMap::<_, Cached>::new();

@@ -14,8 +14,8 @@ const LOOKS_MAX: u64 = 100_000;
 
 impl Upkeep {
     /// Does one step of garbage collection. If the files have less live data than they should under
-    /// the present load, moves as many images as are due since the last step. Returns whether it
-    /// did anything and should be called again soon. Later checkpoints free the space.
+    /// the present load, moves the images that are due since the last step. Returns whether it
+    /// moved images and should be called again soon. Later checkpoints free the space.
     pub fn gc_step(&self, now_ns: u64, io_capacity: u32) -> Result<bool> {
         let pool = &*self.pool;
         pool.health.check()?;
@@ -48,7 +48,7 @@ impl Upkeep {
         self.pool.changes_of(self.pool.epoch()).is_some() || self.collection.lock().waits_for_commit
     }
 
-    /// Moves images until `budget` bytes are moved, or no image of the victim remains: for callers
+    /// Moves images until `budget` bytes are moved or no image of the victim remains. For callers
     /// that need space now, and for tests. Returns the bytes moved.
     pub fn collect(&self, budget: u64) -> Result<u64> {
         let mut collection = self.collection.lock();
@@ -74,9 +74,8 @@ impl Upkeep {
         Ok(moved)
     }
 
-    /// If nothing is left to move, chooses a victim and lists its live images in the order in which
-    /// they are stored in the file, with up to `looks_max` checks of the page table. Returns
-    /// whether the list is complete.
+    /// If no image is left to move, chooses a victim and lists its live images in the order of the
+    /// file, with up to `looks_max` checks of the page table. Returns whether the list is complete.
     fn list_images(&self, collection: &mut Collection, looks_max: u64) -> bool {
         let pool = &*self.pool;
         if collection.listing.is_none() && collection.images.is_empty() {

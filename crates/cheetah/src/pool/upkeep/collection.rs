@@ -17,7 +17,8 @@ const CATCH_UP_NS: u64 = 1_000_000_000;
 pub(super) struct Collection {
     /// The walk that lists the victim's images, until the list is complete.
     pub(super) listing: Option<Listing>,
-    /// Images of the victim that were live when they were listed. The next one is last.
+    /// Images of the victim that were live when they were listed, in reverse order: the next image
+    /// is at the end.
     pub(super) images: Vec<ImageRef>,
     last_ns: u64,
     last_written_bytes: u64,
@@ -25,8 +26,8 @@ pub(super) struct Collection {
     pub(super) waits_for_commit: bool,
 }
 
-/// A walk over the page table for the images in one segment. The segment is sealed, so it gets no
-/// further images.
+/// A walk over the page table for the images in one segment. The segment is sealed, so no images
+/// are added to it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Listing {
     pub(super) victim: SegmentId,

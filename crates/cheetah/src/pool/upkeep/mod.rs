@@ -4,18 +4,19 @@
 //! take the images from a [`Walk`], in bounded steps.
 //!
 //! Invariants
-//!   C1  A page with unwritten changes, or whose location is not the one that was copied, is not
-//!       moved: otherwise an old image moved in a later epoch could replace newer content of an
-//!       earlier epoch. The check is repeated under the lock of the entry, inside the
+//!   C1  A page is not moved if it has unwritten changes, or if its location differs from the
+//!       copied one. Otherwise an old image moved in a later epoch could replace newer content of
+//!       an earlier epoch. The check is repeated under the lock of the entry, inside the
 //!       mini-transaction that installs the copy.
 //!   I1  A pass of rotation begins after a checkpoint that began when the pass's keys were already
-//!       current: a write that had taken an older key has installed its image by then.
-//!   I2  The rate of garbage collection follows the rate of users' writes, so that it neither falls
-//!       behind nor comes in bursts. At rest it continues until the files are well filled.
+//!       current. So a write with an older key has installed its image before the pass begins.
+//!   I2  The rate of garbage collection follows the rate of users' writes, so that collection
+//!       neither falls behind nor comes in bursts. At rest it continues until the files are well
+//!       filled.
 //!   I3  An image that cannot be read stops the collection of its segment only.
-//!   I4  A pass of rotation reports every image that it should have re-encrypted and could not, so
-//!       that another pass does. Only damaged images are skipped for good.
-//!   I5  Scrubbing changes nothing. Damaged data stays as it is, and the next reader gets the
+//!   I4  A pass of rotation reports every image that it failed to re-encrypt, so that another pass
+//!       re-encrypts it. Only damaged images are skipped for good.
+//!   I5  Scrubbing changes nothing. Damaged data stays unchanged, and the next reader receives the
 //!       error. An image that was replaced during the read does not count as damaged: its segment
 //!       may be deleted.
 //!   I6  A pass of scrubbing reads every image that exists during the whole pass once. It begins at
@@ -24,8 +25,8 @@
 //!   E15 Rotation moves images by the rules of garbage collection (C1, B6, V5), through `install`,
 //!       with a new nonce each. A page with unwritten changes is left to the checkpoint after the
 //!       pass. Pending changes of a leaf are applied to it first.
-//! Locks     `collection`, and `state` of rotation and of scrubbing: the outermost of the pool.
-//!           Each has one caller at a time.
+//! Locks     `collection`, and `state` of rotation and of scrubbing, are the outermost locks of
+//!           the pool. Each has one caller at a time.
 
 mod collect;
 mod collection;
@@ -79,7 +80,7 @@ impl Upkeep {
     }
 
     /// Bytes of images written since startup, less the live bytes. It grows when images are
-    /// rewritten, moved or freed: the growth since a checkpoint is what the next checkpoint frees.
+    /// rewritten, moved or freed: the next checkpoint frees the growth since the previous one.
     pub fn outdated_bytes(&self) -> i64 {
         let counters = &self.pool.counters;
         let written =

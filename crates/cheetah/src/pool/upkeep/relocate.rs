@@ -7,11 +7,11 @@ use crate::pool::Pool;
 
 impl Pool {
     /// Makes the copy of an image, which was appended at `copied`, the image of its page, if this
-    /// is still allowed. Returns the bytes of the copy and whether it is installed. An append error
-    /// is ignored if the image was replaced, and 0 bytes are returned.
+    /// is still allowed. Returns the bytes of the copy and whether it is installed. If the image
+    /// was replaced, ignores an error of the append and returns 0 bytes.
     pub(super) fn put_in_place_of(&self, image: &ImageRef, copied: Result<Location>) -> Result<(u64, bool)> {
         let to = match copied {
-            // Replaced concurrently: its segment may be deleted.
+            // The image was replaced concurrently: its segment may be deleted.
             Err(_) if self.table.entry(image.pid).location() != Some(image.location) => {
                 return Ok((0, false))
             }

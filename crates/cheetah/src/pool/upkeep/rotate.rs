@@ -37,7 +37,7 @@ struct State {
 #[derive(Clone, Default, Debug)]
 pub struct RotationPass {
     walk: Walk,
-    /// The number of pages whose images should have been moved and were not.
+    /// The number of pages whose images should have been moved but were not.
     left: u64,
     /// Keys of images that stay.
     seen: BTreeSet<KeyName>,
@@ -68,7 +68,7 @@ pub enum Rotated {
 
 /// The outcome for an image.
 enum Tried {
-    /// The image is encrypted as it should be, with this key if any.
+    /// The image has the right encryption, with this key if any.
     Stays(Option<KeyName>),
     Moved,
     /// The page has unwritten changes: the checkpoint after the pass writes it.
@@ -76,7 +76,7 @@ enum Tried {
     Again,
 }
 
-/// Whether an image must be re-encrypted, and with which key, if any.
+/// The decision whether an image must be re-encrypted, with the new key if any.
 enum Due {
     Not,
     With(Option<Arc<Key>>),
@@ -154,7 +154,7 @@ impl Upkeep {
                     if sound!(may_succeed_later, "encryption: pass by what could not be read") {
                         pass.left += 1;
                     } else {
-                        // The image stays as it is, and it may need any of the keys.
+                        // The image stays unchanged, and may need any of the keys.
                         pass.seen.extend(self.pool.keys.names());
                     }
                     return Err(error);
@@ -191,8 +191,8 @@ impl Upkeep {
         Ok(Tried::Again)
     }
 
-    /// Re-encrypts an image, whose bytes are in `bytes`, with `key`, or decrypts it without a key,
-    /// and moves it if it may move.
+    /// Re-encrypts an image, whose bytes are in `bytes`, with `key`. Without a key, decrypts it.
+    /// Then moves the image if it may move.
     fn close_anew(
         &self,
         image: &ImageRef,

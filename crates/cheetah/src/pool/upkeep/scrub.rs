@@ -70,8 +70,8 @@ pub enum Scrubbed {
 }
 
 impl Upkeep {
-    /// Sets the rate at which images are read, and starts a new pass; 0 stops scrubbing. May wait
-    /// until one image is read.
+    /// Sets the rate at which images are read, and starts a new pass. A rate of 0 stops scrubbing.
+    /// May wait until one image is read.
     pub fn set_scrub_rate(&self, bytes_per_second: u64) {
         *self.scrubbing.state.lock() = State { bytes_per_second, ..State::default() };
     }

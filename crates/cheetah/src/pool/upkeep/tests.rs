@@ -1,4 +1,4 @@
-//! Scrubbing reads all images and finds the damage in them.
+//! Tests that scrubbing reads all images and finds the damage in them.
 
 use super::scrub::{Scrubbed, PASS_EVERY_NS};
 use crate::base::planted::plant;
@@ -53,7 +53,7 @@ fn a_pass_reads_all_and_finds_what_is_damaged() {
     assert_eq!(db.upkeep.scrubbing.damaged.get(), 2);
 }
 
-/// Pages are added during a pass, wherever it began.
+/// Pages are added during a pass. The passes begin at different places.
 #[test]
 fn a_pass_reads_what_was_there_when_it_began() {
     for seed in 1..20 {
@@ -86,7 +86,7 @@ fn no_more_is_read_than_is_asked_for() {
     assert!((2000..3100).contains(&bytes(&db)), "{} bytes in two seconds", bytes(&db));
 }
 
-/// Returns whether the scrubber reports damage of an image that was replaced while it was read.
+/// Returns whether the scrubber reports damage of an image that was replaced during the read.
 fn told_of_a_replaced_image() -> bool {
     let (db, pids) = with_pages(1);
     let image = db.pool.newest_image(pids[0]).unwrap();

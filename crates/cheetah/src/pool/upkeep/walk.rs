@@ -9,21 +9,21 @@ use crate::pool::Pool;
 pub(super) struct Walk {
     /// The page to check next.
     next: u64,
-    /// All page numbers of the walk are below this one. After the last of them it continues at page
-    /// 0.
+    /// The end of the walk's page numbers. After the last page below it the walk continues at
+    /// page 0.
     end: u64,
     /// The number of pages not checked yet.
     left: u64,
 }
 
 impl Walk {
-    /// A walk over all pages that `pool` has now, from the first one.
+    /// A walk over all pages that `pool` has now, from the first page.
     pub(super) fn new(pool: &Pool) -> Self {
         Self::from(pool, PageId(0))
     }
 
-    /// A walk over all pages that `pool` has now: from `first` to the last one, then from the first
-    /// one.
+    /// A walk over all pages that `pool` has now: from `first` to the last page, then from page 0
+    /// to `first`.
     pub(super) fn from(pool: &Pool, first: PageId) -> Self {
         let end = pool.page_numbers_end().0.max(1);
         Self { next: first.0 % end, end, left: end }
@@ -39,7 +39,7 @@ impl Walk {
         (self.next, self.end)
     }
 
-    /// Returns the newest images among the next pages, at most `looks_max` pages. Does no I/O.
+    /// Checks the next pages, at most `looks_max`, and returns their newest images. Does no I/O.
     pub(super) fn images<'w>(
         &'w mut self,
         pool: &'w Pool,

@@ -7,8 +7,8 @@
 //!
 //! Finished pages hardly change: pages that a load built completely, or that a dump with ascending
 //! keys has filled. They are written while later pages are filled, but not before the first
-//! dictionary of their tree was tried. A later change writes them again. Pages of large values are
-//! written early too, once enough further pages of large values follow.
+//! dictionary of their tree was tried. A page that changes later is written again. Pages of large
+//! values are written early too, once enough further pages of large values follow.
 //!
 //! Invariants
 //!   C1  The cleaner writes a page only if it is among the next 1/`LEAVING_SHARE` of the frames to
@@ -22,13 +22,13 @@ use crate::pool::eviction::Purpose;
 use crate::pool::{PageClass, Pool};
 use std::time::Duration;
 
-/// The cleaner keeps free the frames divided by `SPARE_SHARE`, for threads that read pages.
+/// The cleaner keeps 1/`SPARE_SHARE` of the frames free, for threads that read pages.
 const SPARE_SHARE: usize = 50;
-/// The minimum number of pages kept free, but at most the frames divided by `SPARE_SHARE_MAX`.
+/// The minimum number of pages kept free, limited to 1/`SPARE_SHARE_MAX` of the frames.
 const SPARE_PAGES_MIN: usize = 4;
 const SPARE_SHARE_MAX: usize = 8;
-/// The maximum number of leaves folded in one step: meanwhile the cleaner makes no room for threads
-/// that read.
+/// The maximum number of leaves folded in one step. During a fold the cleaner makes no room for
+/// threads that read.
 const FOLDS_OF_STEP: usize = 16;
 /// The frames that are evicted next should be clean: the number of frames divided by
 /// `LEAVING_SHARE`.
@@ -36,8 +36,8 @@ const LEAVING_SHARE: usize = 8;
 /// The maximum number of frames checked in each queue to find the dirty ones: the queues are locked
 /// meanwhile.
 const LEAVING_LOOKS_MAX: usize = 512;
-/// The newest large values may take the frames divided by `VALUES_KEPT_PART` before the cleaner
-/// writes the oldest: by then short-lived values are freed.
+/// The newest large values may take 1/`VALUES_KEPT_PART` of the frames before the cleaner writes
+/// the oldest of them. Before that, short-lived values are freed.
 const VALUES_KEPT_PART: usize = 32;
 
 impl Pool {
@@ -53,7 +53,7 @@ impl Pool {
         let mut written = self.cleaner.clean_leaving(self)?;
         written += self.cleaner.clean_finished(self)?;
         written += self.cleaner.keep_spare_frames(self)?;
-        // Last, because an unreadable page must not delay the other work.
+        // This is the last part, because an unreadable page must not delay the other work.
         written += self.beside.step(self, FOLDS_OF_STEP)?;
         Ok(written)
     }
@@ -75,8 +75,8 @@ impl Pool {
         self.cleaner.note_finished(pages);
     }
 
-    /// Queues the pages of a large value for the cleaner, which writes them when enough others
-    /// follow.
+    /// Queues the pages of a large value for the cleaner. The cleaner writes them when enough pages
+    /// of further values follow.
     pub fn note_value(&self, pages: impl Iterator<Item = PageId>) {
         self.cleaner.note_value(pages);
     }
@@ -135,8 +135,8 @@ impl Cleaner {
     }
 
     /// Evicts until a small share of the frames is free. If the frames still exceed their limit,
-    /// returns the number of evictions meanwhile, including those of other threads. Otherwise
-    /// returns 0.
+    /// returns the number of evictions during the call, including evictions by other threads.
+    /// Otherwise returns 0.
     fn keep_spare_frames(&self, pool: &Pool) -> Result<usize> {
         let page_bytes = PageClass::Base.bytes(pool.page_bytes);
         let frames = pool.memory.frames_limit() / page_bytes;

@@ -39,7 +39,7 @@ impl Cleaner {
     pub(in crate::pool) fn call(&self) {
         self.is_called.store(true, SeqCst);
         if self.is_idle.swap(false, SeqCst) {
-            // The lock excludes the time between the thread's check and its sleep.
+            // The lock makes sure that the thread is not between its check and its sleep.
             drop(self.sleep.lock());
             self.called.notify_one();
         }

@@ -3,14 +3,14 @@
 //!
 //! Each step relies on the previous ones. The types enforce the order.
 //!   1. epoch switch: no mini-transaction is open; the caller takes its state at the same instant;
-//!   2. the caller may save the pending changes of leaves (see `leaves/save`); every other page
-//!      that is dirty in the ended epoch g, or has pending changes of g, is written as it was at
+//!   2. the caller may save the pending changes of leaves (see `leaves/save`). Every other page
+//!      that is dirty in the ended epoch g, or has pending changes of g, is written in its state at
 //!      the epoch switch (see `write_out`);
 //!   3. segments are synced: all images that g names are durable; [`WrittenEpoch`] exists;
 //!   4. the caller makes the log durable up to the switch: g must not contain changes that the log
 //!      has lost;
 //!   5. the page map commits g with the caller's state: g is now the state of the database;
-//!   6. numbers freed in g may be used again, and segments that only older epochs name are removed.
+//!   6. numbers freed in g may be reused, and segments that only older epochs name are removed.
 //!
 //! An epoch that is dropped before step 5 is abandoned: its changes stay dirty, or written but not
 //! committed, and belong to the next epoch. The same happens if the commit of the map fails. A
@@ -28,16 +28,16 @@ use std::thread;
 /// The number of pages that one of several threads takes at a time. It is small, so that images are
 /// stored approximately in the order of their pages.
 const PAGES_PER_TURN: usize = 16;
-/// One more thread is started for each such number of pages. Encoding them takes some milliseconds,
-/// starting the thread a tenth of a millisecond.
+/// The number of pages for each further thread that is started. Encoding these pages takes some
+/// milliseconds; starting a thread takes a tenth of a millisecond.
 const PAGES_PER_THREAD_MIN: usize = 32;
 
-/// The state that the layers above store with an epoch, as it was at the epoch switch.
+/// The state at the epoch switch that the layers above store with an epoch.
 #[derive(Clone, Default, Debug)]
 pub struct EpochState {
     /// The layers' own bytes, returned when the database is opened.
     pub bytes: Vec<u8>,
-    /// Where redo of the log begins.
+    /// The position in the log at which redo begins.
     pub log_start: Lsn,
 }
 
@@ -47,7 +47,7 @@ pub struct EndedEpoch<'p> {
     pool: &'p Pool,
     epoch: Epoch,
     /// Pages that were dirty or had pending changes at the epoch switch and are not processed yet.
-    /// The next one is last.
+    /// The next page is at the end.
     pages: Vec<PageId>,
     open: bool,
 }
@@ -78,7 +78,7 @@ impl Pool {
         });
         let mut pages = self.changes_of(epoch).pids_to_write();
         // The pages are taken from the end. So the pages of a tree are written together and in
-        // ascending order, which is about the order of its keys. A scan then reads the file
+        // ascending order, approximately in the order of their keys. A scan then reads the file
         // forward, and the kernel reads ahead.
         pages.sort_by_cached_key(|pid| Reverse((self.table.entry(*pid).tree(), *pid)));
         (EndedEpoch { pool: self, epoch, pages, open: true }, state)
@@ -124,7 +124,7 @@ impl<'p> EndedEpoch<'p> {
         thread::scope(|scope| {
             let help = |_| {
                 let thread = thread::Builder::new().name("cheetah-write".into());
-                // If it cannot start, the other threads do its part.
+                // If the thread cannot start, the other threads do its part.
                 thread.spawn_scoped(scope, || self.write_in_turns(&pages)).ok()
             };
             let helpers: Vec<_> = (0..helpers).filter_map(help).collect();
@@ -155,7 +155,7 @@ impl<'p> EndedEpoch<'p> {
         }
     }
 
-    /// Makes the images written so far durable, so that little is left for the final sync: a long
+    /// Makes the images written so far durable, so that the final sync has little to do. A long
     /// sync at the end would delay concurrent commits.
     pub fn sync_written(&self) -> Result<()> {
         self.pool.segments.sync()
@@ -175,7 +175,7 @@ impl<'p> EndedEpoch<'p> {
     }
 
     /// Returns an error once a flush before modify has failed: the epoch can no longer be written
-    /// as it was. Then drop the epoch.
+    /// in its state at the switch. Then drop the epoch.
     pub fn check(&self) -> Result<()> {
         self.pool.in_writing.take_failure().map_or(Ok(()), Err)
     }
@@ -231,8 +231,9 @@ impl Pool {
         let _ = self.segments.remove_dead(epoch);
     }
 
-    /// Moves all changes of `epoch` to the next epoch. Dirty pages first: after that no thread can
-    /// add moves to the old epoch, because only a page that is dirty in it gets one.
+    /// Moves all changes of `epoch` to the next epoch. The dirty pages are moved first. After that
+    /// no thread can add moves to the old epoch, because only a page that is dirty in it can move
+    /// in it.
     fn abandon(&self, epoch: Epoch) {
         self.in_writing.stop();
         self.counters.checkpoints_abandoned.one();

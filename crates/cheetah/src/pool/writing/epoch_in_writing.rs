@@ -1,5 +1,5 @@
-//! The checkpoint in progress, if any: which epoch is being written, and whether it can still
-//! succeed.
+//! The checkpoint in progress, if any: the epoch that is being written, and whether the checkpoint
+//! can still succeed.
 
 use super::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 use crate::base::{Epoch, Error};
@@ -14,7 +14,7 @@ pub(in crate::pool) struct EpochInWriting {
 }
 
 impl EpochInWriting {
-    /// The epoch whose pages must be written as they were at the epoch switch.
+    /// The epoch whose pages must be written in their state at the epoch switch.
     pub(in crate::pool) fn writing(&self) -> Option<Epoch> {
         match self.writing.load(Ordering::Acquire) {
             0 => None,
@@ -36,7 +36,8 @@ impl EpochInWriting {
         self.writing.store(0, Ordering::Release);
     }
 
-    /// The reason why the checkpoint failed, if it did and the reason was not taken yet.
+    /// The reason why the checkpoint failed, unless it has not failed or the reason was already
+    /// taken.
     pub(in crate::pool) fn take_failure(&self) -> Option<Error> {
         self.failure.lock().take()
     }
@@ -46,7 +47,7 @@ impl EpochInWriting {
         self.writing.store(0, Ordering::Release);
     }
 
-    /// Ends the checkpoint. The next one may begin.
+    /// Ends the checkpoint. The next checkpoint may begin.
     pub(in crate::pool) fn end(&self) {
         self.stop();
         *self.failure.lock() = None;

@@ -60,7 +60,7 @@ pub(in crate::pool) trait HandOver {
     }
 
     /// W2: writes the page if it is dirty in the epoch that a checkpoint is writing. If the write
-    /// fails, the checkpoint is abandoned: its changes stay dirty and belong to the next one. The
+    /// fails, the checkpoint is abandoned: its changes stay dirty and belong to the next epoch. The
     /// caller holds the exclusive or upgradable latch.
     fn flush_before_modify(&self, page: &Self::Page, content: &Self::Content, epoch: Epoch) {
         let of_checkpoint = self.dirty(page).is_some_and(|dirty| dirty != epoch);

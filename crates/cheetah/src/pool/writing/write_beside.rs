@@ -7,18 +7,19 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
 impl Pool {
-    /// Runs `work`. If the statement may use another thread, the other thread meanwhile makes the
-    /// due trial of the tree's dictionary, see [`Trial::finish`](crate::pool::Trial::finish), and
-    /// writes dirty pages of `tree`, so that little is left to a checkpoint afterwards. Its errors
-    /// are ignored: a thread that needs the pages on disk gets them again. Without another thread,
-    /// the trial is made after `work`, and its error is returned. The caller must ensure that the
-    /// tree is not dropped and not changed meanwhile: changed pages would be written again.
+    /// Runs `work`. If the statement may use another thread, that thread meanwhile makes the due
+    /// trial of the tree's dictionary (see [`Trial::finish`](crate::pool::Trial::finish)). It also
+    /// writes dirty pages of `tree`, so that little is left to the next checkpoint. Its errors are
+    /// ignored, because a thread that needs the pages on disk meets the errors again. Without
+    /// another thread, the trial is made after `work`, and its error is returned. The caller must
+    /// ensure that the tree is not dropped and not changed meanwhile: changed pages would be
+    /// written again.
     pub fn write_beside<T>(&self, tree: TreeId, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
             let helper = (statement_threads() > 1).then(|| {
                 let thread = thread::Builder::new().name("cheetah-write".into());
-                // If it cannot start, the checkpoint has more to do.
+                // If the thread cannot start, the checkpoint has more to do.
                 thread.spawn_scoped(scope, || self.write_tree(tree, &is_over)).ok()
             });
             let done = work();

@@ -1,5 +1,5 @@
-//! From frame to image: writing pages, and the one place where a page gets a new location. (`free`
-//! in `pages/allocate.rs` ends the location of a freed page.)
+//! From frame to image: writing pages, and the only function that gives a page a new location.
+//! (`free` in `pages/allocate.rs` ends the location of a freed page.)
 //!
 //! Invariants W1 and W3 are at the head of `writing`. `hand_over` defines the order of the steps.
 
@@ -112,8 +112,8 @@ impl Pool {
         self.counters.encoded_page_bytes.add(page_bytes as u64);
     }
 
-    /// The only place where a page gets a new location (W1). `content` is the epoch that the image
-    /// belongs to. The previous image becomes dead when this epoch commits.
+    /// Gives a page a new location; no other function does so (W1). `content` is the epoch that the
+    /// image belongs to. The previous image becomes dead when this epoch commits.
     pub(crate) fn install(&self, entry: &mut PageEntry, pid: PageId, location: Location, content: Epoch) {
         debug_assert!(self.epoch().0.wrapping_sub(content.0) <= 1, "W1: an image is of the last two epochs");
         if self.in_writing.writing() == Some(content) {

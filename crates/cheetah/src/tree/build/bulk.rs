@@ -58,7 +58,8 @@ impl Tree {
 
 impl Builder {
     /// Adds a record. Its key must not be below the last key. If the two keys are equal, adds
-    /// nothing and returns `Exists`. May do I/O. Opens mini-transactions: call it outside of any.
+    /// nothing and returns `Exists`. May do I/O. Opens mini-transactions, so the caller must be
+    /// outside of any.
     pub fn push(&mut self, key: &[u8], record: RecordRef<'_>) -> Result<Changed> {
         self.tree.check_limits(key, &record)?;
         if self.records > 0 && key <= self.last_key.as_slice() {
@@ -74,7 +75,7 @@ impl Builder {
         Ok(Changed::Done)
     }
 
-    /// The last added key; empty before the first.
+    /// The last added key; empty before the first record.
     pub fn last_key(&self) -> &[u8] {
         &self.last_key
     }

@@ -87,7 +87,7 @@ impl Packing {
         HEADER_BYTES + self.low.len() + high.map_or(0, <[u8]>::len) + cells - count * prefix_len
     }
 
-    /// Estimates the size in bytes of a page with all entries. The last key stands for the upper
+    /// Estimates the size in bytes of a page with all entries. The last key replaces the upper
     /// fence, which is not known yet.
     fn expected_bytes(&self) -> usize {
         let last = self.entries.len().checked_sub(1).map(|last| self.key(last));

@@ -52,7 +52,7 @@ fn a_look_past_what_waits_is_found() {
     assert!(is_wrong_on_disk("buffering: look past what waits"));
 }
 
-/// Breaks B1: a leaf that gets a frame must have all its pending changes.
+/// Breaks B1: a leaf that receives a frame must have all its pending changes.
 #[test]
 fn a_removal_that_is_forgotten_is_found() {
     assert!(is_wrong_on_disk("buffering: forget a removal"));
@@ -63,7 +63,7 @@ fn b3_records_that_grow_without_room_are_found() {
     assert!(is_wrong_on_disk("buffering: count no room for a longer record"));
 }
 
-/// Takes tickets, changes the tree meanwhile, and uses them.
+/// Takes tickets, changes the tree, and then uses the tickets.
 fn use_old_tickets(seed: u64) {
     let mut rng = Rng::new(seed);
     let mut fixture = Fixture::tiny();
@@ -121,7 +121,7 @@ fn b11_a_ticket_used_for_another_key_is_found() {
     assert!(is_wrong_with_old_tickets("tree: take a ticket for another key"));
 }
 
-/// A committed tree of which a part is in memory, and pending changes.
+/// A committed tree, partly in memory, with pending changes.
 pub(super) fn with_waiting_entries() -> (Database, Fixture) {
     let db = Database::new(&Config::tiny());
     let mut fixture = Fixture::empty(db.leaves.clone());
@@ -170,7 +170,7 @@ fn a_device_that_does_not_read_gives_the_checkpoint_up_and_nothing_else() {
     after_power_cut(db, fixture, model).1.check();
 }
 
-/// Drops the tree while a checkpoint writes it. Returns it as it is after a power cut.
+/// Drops the tree while a checkpoint writes it. Returns the tree after a power cut.
 fn drop_during_a_checkpoint() -> Fixture {
     let (db, fixture) = with_waiting_entries();
     let model = fixture.model.clone();
@@ -200,7 +200,7 @@ fn b7_a_page_freed_although_a_checkpoint_needs_its_entries_is_found() {
 fn b9_a_damaged_leaf_holds_up_no_checkpoint_and_never_seems_whole() {
     let (db, fixture) = with_waiting_entries();
     let committed = fixture.model.clone();
-    // Each read returns damaged bytes, so each page with pending changes seems damaged.
+    // Each read returns damaged bytes, so each page with pending changes appears damaged.
     db.disk.inject(Fault::on(Op::Read).forever().effect(Effect::FlipRead(70, 3)));
     db.checkpoint().unwrap();
     db.disk.clear_faults();
@@ -223,15 +223,15 @@ fn b9_a_damaged_leaf_holds_up_no_checkpoint_and_never_seems_whole() {
     assert!(damaged > 100 && right > 100, "{damaged}, {right}");
 }
 
-/// Makes changes pending faster than the cleaner folds them. Returns the most memory that they
-/// used, in percent of their limit. Checks that all memory of pages stays within its share.
+/// Makes changes pending faster than the cleaner folds them. Returns the largest memory of pending
+/// changes, in percent of its limit. Checks that all memory of pages stays within its share.
 fn most_that_waits() -> usize {
     let limit = 2 << 20;
-    // With this log size the number of pages with pending changes is no limit.
+    // With this log size, the number of pages with pending changes is not limited.
     let config = Config { buffer_pool_bytes: limit as u64, log_bytes_max: 64 << 20, ..Config::tiny() };
     let db = Database::new(&config);
     let mut fixture = Fixture::empty(db.leaves.clone());
-    // The checkpoint allocates the memory for encoding images. From now on the share of pages does
+    // The checkpoint allocates the memory for encoding images. After that, the share of pages does
     // not shrink.
     db.checkpoint().unwrap();
     let (mut rng, mut most) = (Rng::new(3), 0);
@@ -265,8 +265,8 @@ fn entries_that_wait_keep_to_their_share_of_memory() {
     assert!(bug.reached_count() > 0);
 }
 
-/// Removes all records without a lookup, as redo does, a few of each leaf at a time. Returns the
-/// number of pages before and after.
+/// Removes all records without a lookup, as redo does, a few records of each leaf at a time.
+/// Returns the number of pages before and after.
 fn pages_when_all_has_gone() -> [u64; 2] {
     let (db, mut fixture) = larger_than_memory(scattered);
     let pages = |fixture: &Fixture| fixture.pool.tree_bytes(fixture.tree.def().id).pages;
@@ -300,8 +300,8 @@ fn leaves_that_become_empty_out_of_memory_are_merged() {
     assert!(after > 100 && bug.reached_count() > 0, "{before} pages, then {after}");
 }
 
-/// Makes changes to a few pages until one of them becomes pending while its page is being folded,
-/// or, with a bug, until the bug was reached.
+/// Makes changes to a few pages until a change becomes pending while its page is folded. With a
+/// bug, the changes end when the bug is reached.
 fn change_what_is_folded(bug: Option<&'static str>, reached_count: &AtomicU64, seed: u64) {
     let config = Config { buffer_pool_bytes: 256 << 10, log_bytes_max: 32 << 10, ..Config::tiny() };
     let db = Database::new(&Config { log_file_bytes: 8 << 10, ..config });
@@ -345,8 +345,8 @@ fn b16_what_comes_while_a_page_is_folded_stays() {
 #[test]
 fn b16_changes_that_come_meanwhile_and_are_forgotten_are_found() {
     let (bug, reached_count) = (Some("fold: forget what came meanwhile"), AtomicU64::new(0));
-    // The forgotten change may be the removal of a record that does not exist, and on a busy
-    // machine no change may become pending in time.
+    // The forgotten change may be the removal of a record that does not exist. On a busy machine,
+    // no change may become pending in time.
     let is_found = |seed| catch_unwind(|| change_what_is_folded(bug, &reached_count, seed)).is_err();
     assert!((0..20).any(is_found) && reached_count.into_inner() > 0);
 }

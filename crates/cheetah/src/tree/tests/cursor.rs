@@ -1,4 +1,4 @@
-//! Compares cursors with the model, even while their owner changes the tree.
+//! Compares cursors with the model, also while their owner changes the tree.
 
 use super::fixture::{payload, Fixture, Keys, Model};
 use crate::tree::{Cursor, Offered, SeekMode};
@@ -61,7 +61,7 @@ fn every_seek_mode_finds_what_the_model_finds() {
 fn walks_go_both_ways_and_turn_around_at_the_ends() {
     let (fixture, _) = filled(Keys::SharedPrefix, 2, 3000);
     let mut cursor = fixture.tree.cursor();
-    assert!(!cursor.next().unwrap(), "a cursor that was never placed is nowhere");
+    assert!(!cursor.next().unwrap(), "a cursor that was never placed has no position");
     for _ in 0..2 {
         let mut found = cursor.seek(SeekMode::First, b"").unwrap();
         for entry in &fixture.model {
@@ -85,7 +85,7 @@ fn a_run_takes_what_it_wants_of_the_rest_of_a_leaf() {
     for keys in Keys::ALL {
         let (fixture, mut rng) = filled(keys, 4, 1500);
         let mut cursor = fixture.tree.cursor();
-        cursor.run_on(|_, _, _| panic!("a cursor that was never placed is nowhere"));
+        cursor.run_on(|_, _, _| panic!("a cursor that was never placed has no position"));
         let mut entries = fixture.model.iter();
         let mut found = cursor.seek(SeekMode::First, b"").unwrap();
         let mut longest = 0;

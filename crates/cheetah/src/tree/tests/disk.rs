@@ -1,5 +1,4 @@
-//! Tests of a tree larger than its pool, with checkpoints between and during changes, and power
-//! cuts.
+//! Tests a tree larger than its pool, with checkpoints between and during changes, and power cuts.
 
 use super::fixture::{assert_reached, Fixture, Keys, Model};
 use crate::base::{Config, Result};
@@ -33,7 +32,8 @@ fn checkpoint_under_changes(db: &Database, fixture: &mut Fixture, keys: Keys, rn
     at_switch
 }
 
-/// Changes the tree while a checkpoint writes a part of its previous state and is abandoned.
+/// Changes the tree while a checkpoint writes a part of the previous state. The checkpoint is
+/// abandoned.
 fn give_up_checkpoint_under_changes(db: &Database, fixture: &mut Fixture, keys: Keys, rng: &mut Rng) {
     let (mut checkpoint, ()) = db.pool.end_epoch(|_| ());
     for _ in 0..rng.below(6) {
@@ -71,7 +71,8 @@ pub(super) fn run(keys: Keys, seed: u64) {
     }
 }
 
-/// Only leaves that ascending keys have filled do not change again, so only they are written early.
+/// Only leaves that ascending keys have filled do not change again. So only these leaves are
+/// written early.
 #[test]
 fn leaves_that_are_left_full_are_written_early_where_a_checkpoint_is_to_come() {
     let written = |early: bool, key_of: fn(u64) -> u64| {
@@ -110,7 +111,7 @@ fn a_power_cut_brings_back_the_tree_of_the_last_checkpoint() {
     ]);
 }
 
-/// Makes one change, whose reads may fail. Changes the model only if it succeeds.
+/// Makes one change, whose reads may fail. Changes the model only if the change succeeds.
 fn try_step(fixture: &mut Fixture, keys: Keys, rng: &mut Rng) -> Result<()> {
     let (tree, path) = (fixture.tree.clone(), &mut fixture.path);
     let grows = rng.below(2) == 0;

@@ -1,5 +1,5 @@
-//! Tests of range estimates: their error is at most a tenth at any width if the pages are in
-//! memory, and a little more if they are not. They read no page but the root.
+//! Tests range estimates. If the pages are in memory, the error is at most a tenth at any width.
+//! Otherwise the error is a little larger. Estimates read no page but the root.
 
 use super::fixture::Fixture;
 use crate::base::Config;
@@ -9,7 +9,7 @@ use cheetah_io::rng::Rng;
 
 const RECORDS: u64 = 30_000;
 
-/// The distribution of keys and record sizes.
+/// The distribution of keys and of record sizes.
 #[derive(Clone, Copy, Debug)]
 enum Shape {
     /// Every key once.
@@ -86,8 +86,8 @@ fn estimates_over_pages_in_memory_are_within_a_tenth_at_any_width() {
     }
 }
 
-/// After a startup only the root is in memory. The last child of the root is left out, since it has
-/// no upper fence for the interpolation.
+/// After a startup, only the root is in memory. The test omits the last child of the root, which
+/// has no upper fence for the interpolation.
 #[test]
 fn estimates_read_nothing_and_know_a_range_by_its_keys() {
     for (shape, width, most) in

@@ -116,7 +116,7 @@ impl Fixture {
     }
 
     /// Writes or removes the record of a key like a row operation: after a lookup, and without the
-    /// leaf if it may stay out of memory.
+    /// leaf if it may stay cold.
     pub(super) fn change(&mut self, key: &[u8], payload: Option<&[u8]>) {
         let Self { tree, path, model, .. } = self;
         let found = tree.look_prepared(key, path, |found| found.map(|found| found.payload.to_vec())).unwrap();
@@ -149,8 +149,7 @@ impl Fixture {
         self.merge_small_leaves();
     }
 
-    /// Removes a record like redo: without a lookup, and without the leaf if it may stay out of
-    /// memory.
+    /// Removes a record like redo: without a lookup, and without the leaf if it may stay cold.
     pub(super) fn take_out(&mut self, key: &[u8]) {
         let Self { tree, path, model, .. } = self;
         if !tree.leave_cold(key, Expect::Any, None, path).unwrap() {
@@ -199,7 +198,7 @@ impl Fixture {
         self.tree.get(key, |record| record.payload.to_vec()).unwrap()
     }
 
-    /// Tests `seek_point`, and one move of the cursor from there.
+    /// Tests `seek_point`, and then one move of the cursor.
     pub(super) fn seek_point(&self, cursor: &mut Cursor, key: &[u8], forward: bool) {
         let is_there = cursor.seek_point(key).unwrap();
         let mut expected = self.model.range(key.to_vec()..);
@@ -262,7 +261,7 @@ pub(super) fn put(tree: &Tree, path: &mut Path, key: &[u8], payload: &[u8]) {
     tree.put(&mtr, path, key, record).unwrap();
 }
 
-/// Enters a mini-transaction in which the change reads no leaf.
+/// Enters a mini-transaction such that the change inside reads no leaf.
 pub(super) fn enter<'t>(
     tree: &'t Tree,
     path: &mut Path,

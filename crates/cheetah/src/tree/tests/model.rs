@@ -45,7 +45,7 @@ fn random_changes_agree_with_the_model() {
     ]);
 }
 
-/// Reuses one cursor in a tree of which only a part is in memory.
+/// Reuses one cursor in a tree that is only partly in memory.
 #[test]
 fn points_are_found_wherever_their_leaves_are() {
     for keys in Keys::ALL {
@@ -70,7 +70,7 @@ fn points_are_found_wherever_their_leaves_are() {
         assert!(status["pool_looks"] > 100, "{keys:?}: {}", status["pool_looks"]);
         assert!(status["pool_image_hits"] > 100, "{keys:?}: {}", status["pool_image_hits"]);
         let reads = status["pool_reads"] + status["pool_image_hits"];
-        assert!(reads > status["pool_looks"], "a page that is read again gets a frame");
+        assert!(reads > status["pool_looks"], "a page that is read again receives a frame");
     }
 }
 
@@ -89,8 +89,8 @@ fn looking_into_images_of_pages_in_memory_is_found() {
     assert!((0..STEPS).any(|_| is_wrong(&mut fixture)));
 }
 
-/// The average share of a page that is in use. It stays below 1: a rightmost page cannot omit a
-/// common prefix, and gains room when it gets its upper fence.
+/// The average used share of a page. The share stays below 1: a rightmost page cannot omit a common
+/// prefix, and gains room when it receives its upper fence.
 fn fill(fixture: &Fixture) -> f64 {
     let report = fixture.tree.check(&mut |_, _| {}).unwrap();
     report.used_bytes as f64 / report.page_bytes as f64

@@ -20,7 +20,8 @@ fn two_levels() -> Fixture {
     fixture
 }
 
-/// A trail that changes the tree after a search has read the root and before it latches a child.
+/// A trail that changes the tree after a search has read the root and before the search latches a
+/// child.
 struct Meddler<'a> {
     fixture: &'a mut Fixture,
     meddle: Option<fn(&mut Fixture)>,
@@ -48,7 +49,8 @@ fn search_through(meddle: fn(&mut Fixture), target: u32) {
     fixture.check();
 }
 
-/// Fills the leaf of 500 from below, so that its upper part moves to new pages.
+/// Fills the leaf of key 500 with smaller keys, so that the upper part of the leaf moves to new
+/// pages.
 fn split(fixture: &mut Fixture) {
     for number in (401..600).filter(|number| number % 10 != 0) {
         fixture.insert(&key(number), b"0123456789");

@@ -1,5 +1,5 @@
-//! Tests, including planted bugs, of reservations for changes of cold leaves, concurrently with
-//! readers, folds and other writers.
+//! Tests reservations for changes of cold leaves, concurrently with readers, folds and other
+//! writers. Planted bugs must be caught.
 
 use super::fixture::Fixture;
 use super::unloaded::{larger_than_memory, scattered, status};
@@ -31,7 +31,7 @@ fn ticket(fixture: &Fixture, key: &[u8]) -> Option<(Path, PageId)> {
     })
 }
 
-/// The first of several keys whose leaf is cold, with its ticket.
+/// The first of several keys whose leaf is cold, with the key's ticket.
 fn any_ticket(fixture: &Fixture) -> (Vec<u8>, Path, PageId) {
     (0..400)
         .map(|number| behind(number, 1))
@@ -46,7 +46,7 @@ fn reserve<'p>(db: &'p Database, fixture: &Fixture, key: &[u8], path: &mut Path)
 }
 
 /// Uses reservations while another thread requests the leaf. Returns the number of changes that
-/// were refused inside the mini-transaction, so that the leaf was read there.
+/// were refused inside the mini-transaction, where they had to read the leaf.
 fn refused_beside_a_reader(bug: Option<&'static str>) -> u64 {
     let (db, mut fixture) = larger_than_memory(scattered);
     let before = status(&db, "pool_buffered_refused");
@@ -80,7 +80,8 @@ fn b20_who_wants_the_frame_of_a_reserved_leaf_waits_until_its_change_is_pending(
     assert!(refused_beside_a_reader(Some("leaves: give a reserved leaf a frame")) > 0);
 }
 
-/// Returns whether a thread that waits for a reserved leaf gets it after the reservation ends.
+/// Returns whether a thread that waits for a reserved leaf receives the leaf after the reservation
+/// ends.
 fn goes_on_after_a_reservation() -> bool {
     let (db, fixture) = larger_than_memory(scattered);
     let (key, mut path, pid) = any_ticket(&fixture);
@@ -114,7 +115,7 @@ fn is_reserved_though_wanted() -> bool {
     let (db, fixture) = larger_than_memory(scattered);
     let (key, mut path, pid) = any_ticket(&fixture);
     let other_key = [&key[..8], &[2]].concat();
-    let (mut other, other_pid) = ticket(&fixture, &other_key).expect("it is the same leaf");
+    let (mut other, other_pid) = ticket(&fixture, &other_key).expect("both keys have the same leaf");
     assert_eq!(other_pid, pid);
     let mtr = reserve(&db, &fixture, &key, &mut path);
     std::thread::scope(|scope| {
@@ -137,7 +138,8 @@ fn b20_a_leaf_that_somebody_waits_for_is_reserved_for_nobody_else() {
     assert!(is_reserved_though_wanted() && bug.reached_count() > 0);
 }
 
-/// The number of leaves with room for one of two records that get reservations for both.
+/// Returns the number of leaves that accept two reservations, but have room for only one of the
+/// records.
 fn leaves_with_too_many_places() -> usize {
     const PAYLOAD: [u8; 90] = [8; 90];
     let (db, fixture) = larger_than_memory(scattered);
@@ -180,13 +182,13 @@ fn is_folded_while_reserved() -> bool {
     fixture.path.release();
     assert!(db.pool.page_entry(pid).has_pending());
     let other_key = [&key[..8], &[2]].concat();
-    let (mut path, _) = ticket(&fixture, &other_key).expect("it is the same leaf");
+    let (mut path, _) = ticket(&fixture, &other_key).expect("both keys have the same leaf");
     let mtr = reserve(&db, &fixture, &other_key, &mut path);
     let is_folded = db.fold(pid);
     fixture.tree.put(&mtr, &mut path, &other_key, RECORD).unwrap();
     drop(mtr);
     fixture.model.insert(other_key, RECORD.payload.to_vec());
-    assert!(db.fold(pid), "the leaf is not reserved any more");
+    assert!(db.fold(pid), "the leaf is no longer reserved");
     fixture.check();
     is_folded
 }
@@ -198,8 +200,8 @@ fn b19_a_fold_does_not_take_the_place_of_a_reserved_image() {
     assert!(is_folded_while_reserved() && bug.reached_count() > 0);
 }
 
-/// A thread inside a mini-transaction does not wait: it loads the leaf, and the change is made in
-/// the frame.
+/// A thread inside a mini-transaction does not wait. It loads the leaf and makes the change in the
+/// frame.
 #[test]
 fn b20_inside_a_mini_transaction_nobody_waits_for_a_reserved_leaf() {
     let (db, mut fixture) = larger_than_memory(scattered);

@@ -1,7 +1,7 @@
 //! Planted bugs that break design rules of trees.
 //!
-//! C7: a thread that waits for the gate with a latch held would deadlock: it waits for the epoch
-//! switch, which waits for a mini-transaction, which may wait for that latch. H9: the catalog
+//! C7: a thread must not wait for the gate with a latch held. The thread would wait for the epoch
+//! switch, and the switch for a mini-transaction that may wait for that latch. H9: the catalog
 //! stores the root when the tree is created, so the root must not change.
 
 use super::fixture::Fixture;

@@ -61,7 +61,7 @@ fn read(tree: &Arc<Tree>, seed: u64, fixed: &[[u8; 4]], stop: &AtomicBool) {
             last = Some(key);
             found = if forward { cursor.next().unwrap() } else { cursor.prev().unwrap() };
         }
-        assert_eq!(fixed_seen, fixed.len(), "a scan missed a record that existed all the time");
+        assert_eq!(fixed_seen, fixed.len(), "a scan missed a record that always existed");
         for key in fixed {
             assert!(tree.get(key, |_| ()).unwrap().is_some());
         }
@@ -139,8 +139,8 @@ fn evictions_and_checkpoints_go_on_under_writers_and_readers() {
     assert_eq!((report.problems, report.records), (Vec::new(), records));
 }
 
-/// The number of pages in memory after a scan of a range with read-ahead. With `says_end` the
-/// cursor knows the end of the range.
+/// The number of pages in memory after a scan of a range with read-ahead. If `says_end`, the cursor
+/// knows the end of the range.
 fn read_ahead_of_range(says_end: bool) -> u64 {
     let db = Database::new(&Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() });
     let mut fixture = Fixture::empty(db.leaves.clone());
@@ -176,6 +176,6 @@ fn read_ahead_of_range(says_end: bool) -> u64 {
 #[test]
 fn nothing_is_read_ahead_from_behind_a_range() {
     let (without, with) = (read_ahead_of_range(false), read_ahead_of_range(true));
-    assert!(with < without, "{with} pages, and {without} without an end");
+    assert!(with < without, "{with} pages with an end, {without} without");
     assert!(reach::count("read-ahead ends with the range") > 0);
 }

@@ -1,5 +1,5 @@
-//! Tests, including planted bugs, of work with leaves that stay out of memory: its costs in reads,
-//! memory and disk.
+//! Tests work with leaves that stay out of memory, and its costs in reads, memory and disk. Planted
+//! bugs must be caught.
 
 use super::buffered::{after_power_cut, is_wrong_on_disk, waiting_pages, with_waiting_entries};
 use super::fixture::{enter, Fixture};
@@ -108,12 +108,12 @@ fn a_long_scan_has_frames_made_of_what_it_reads() {
     assert!(copied > 50 && bug.reached_count() > 0, "{copied}");
 }
 
-/// The memory of cached images after all pending changes were folded, and before any lookup.
+/// The memory of cached images after the folds of all pending changes and before any lookup.
 fn image_bytes_after_folds() -> usize {
     let (db, _fixture) = with_waiting_entries();
     db.checkpoint().unwrap();
     assert_eq!(waiting_pages(&db), 0);
-    assert!(db.leaves.folds().count() > 0, "folds are timed");
+    assert!(db.leaves.folds().count() > 0, "folds are measured");
     db.pool.memory().used(MemoryUse::Images)
 }
 
@@ -133,14 +133,15 @@ pub(super) fn scattered(number: u64) -> [u8; 8] {
 pub(super) fn larger_than_memory(key_of: impl Fn(u64) -> [u8; 8]) -> (Database, Fixture) {
     let db = Database::new(&Config { buffer_pool_bytes: 512 << 10, ..Config::tiny() });
     let mut fixture = Fixture::empty(db.leaves.clone());
-    // Random bytes, which do not compress: images are about as long as their pages.
+    // Random bytes do not compress, so images are about as long as their pages.
     (0..MANY_KEYS).for_each(|number| fixture.insert(&key_of(number), &Rng::new(number).bytes(20)));
     fixture.path.release();
     db.checkpoint().unwrap();
     (db, fixture)
 }
 
-/// The memory for each page with pending changes, while most of these pages have only a few.
+/// The memory for each page with pending changes, while most of these pages have only a few
+/// changes.
 fn bytes_of_a_waiting_page() -> usize {
     let (db, mut fixture) = larger_than_memory(scattered);
     for number in MANY_KEYS..3 * MANY_KEYS {
@@ -162,8 +163,8 @@ fn what_waits_for_a_page_takes_little_more_than_a_cell() {
 }
 
 /// Makes 200 changes all over a tree of full leaves. Half of them keep the length of a record or
-/// remove it, and the other half need space that the leaves lack. Returns the number of changes of
-/// each half that become pending.
+/// remove it, and the other half need space that the leaves lack. Returns, for each half, the
+/// number of changes that become pending.
 fn waiting_for_full_leaves() -> [u64; 2] {
     // Ascending keys leave full leaves if their common prefix is short.
     let key_of = |number: u64| (number * (u64::MAX / MANY_KEYS)).to_be_bytes();
@@ -192,8 +193,8 @@ fn b3_what_needs_no_room_waits_for_full_leaves() {
     assert!(same < 10 && bug.reached_count() > 0, "{same}");
 }
 
-/// Makes an entry after the cursor pending for a leaf that the cursor has copied without a frame.
-/// Returns the number of times that the cursor misses the entry, and the number of tries.
+/// A cursor copies a leaf without a frame. Then an entry after the cursor becomes pending for this
+/// leaf. Returns how often the cursor misses the entry, and the number of tries.
 fn entries_that_a_cursor_misses() -> (u64, u64) {
     let (db, mut fixture) = larger_than_memory(scattered);
     let counts = || (status(&db, "pool_looks"), status(&db, "pool_buffered_entries"));
@@ -214,7 +215,7 @@ fn entries_that_a_cursor_misses() -> (u64, u64) {
     (missed, cases)
 }
 
-/// Breaks I1 of `tree/cursor.rs`: the copy of a leaf without a frame must be outdated once more
+/// Breaks I1 of `tree/cursor.rs`: the copy of a leaf without a frame must be outdated when further
 /// changes are pending for the leaf.
 #[test]
 fn a_copy_of_a_leaf_is_outdated_when_more_waits_for_it() {
@@ -225,7 +226,7 @@ fn a_copy_of_a_leaf_is_outdated_when_more_waits_for_it() {
     assert!(missed > 100 && bug.reached_count() > 0, "{missed}");
 }
 
-/// Searches for all keys twice, after a restart with enough memory for all pages. Returns the
+/// After a restart with enough memory for all pages, searches for all keys twice. Returns the
 /// number of images that each round decoded or peeked at.
 fn images_used_with_memory_for_all() -> [u64; 2] {
     let db = Database::new(&Config { buffer_pool_bytes: 4 << 20, ..Config::tiny() });
@@ -256,7 +257,7 @@ fn pages_that_memory_has_room_for_are_decoded_once() {
 }
 
 /// On a disk with little space, makes as many changes pending as possible, all over a tree. Returns
-/// the outcome of a checkpoint that has to write these leaves, and their number.
+/// the outcome of a checkpoint that has to write these leaves, and the number of leaves.
 fn checkpoint_on_a_full_disk() -> (Result<()>, u64) {
     const FREE_BYTES: u64 = 544 << 10;
     const LEFT_BYTES: u64 = 110 << 10;
@@ -329,8 +330,8 @@ fn b3_a_leaf_that_has_left_memory_is_not_read_for_each_change() {
     assert!(bug.reached_count() > 0 && others > 300 && reads < others / 3, "{reads}, {others} reads");
 }
 
-/// Two writers get tickets for one leaf, which has room for only one record. Returns the number of
-/// changes that are refused too late: inside the mini-transaction, so that the leaf is read there.
+/// Two writers receive tickets for one leaf, which has room for only one record. Returns the number
+/// of changes that are refused too late: inside the mini-transaction, where the leaf must be read.
 fn changes_refused_inside() -> u64 {
     const PAYLOAD: [u8; 90] = [8; 90];
     let (db, mut fixture) = larger_than_memory(scattered);
@@ -338,7 +339,7 @@ fn changes_refused_inside() -> u64 {
     let before = status(&db, "pool_buffered_refused");
     let mut pairs = 0;
     for number in 0..400 {
-        // Two new keys right after an existing one.
+        // Two new keys right after an existing key.
         let keys = [1, 2].map(|last| [&scattered(number)[..], &[last]].concat());
         let mut paths = [Path::default(), Path::default()];
         let mut writers = keys.iter().zip(&mut paths);
@@ -364,7 +365,7 @@ fn b10_of_two_writers_who_see_room_for_one_the_other_finds_out_in_time() {
     assert!(changes_refused_inside() > 20 && bug.reached_count() > 0);
 }
 
-/// Gives most leaves new images, and makes changes pending for a few others, whose images are
+/// Gives most leaves new images. Makes changes pending for a few other leaves, whose images are
 /// spread over old segments. Returns the number of segments that remain after garbage collection.
 fn segments_left_by_collection() -> usize {
     let (db, mut fixture) = larger_than_memory(scattered);
@@ -400,8 +401,8 @@ fn b6_images_that_something_waits_for_are_moved_out_of_segments() {
     assert!(bug.reached_count() > 0 && others > segments + 3, "{segments}, {others} segments");
 }
 
-/// Returns whether the key of a change file is known once its epoch lists the file, even if the
-/// keys of all change files were requested while the checkpoint was writing it.
+/// The keys of all change files are requested while a checkpoint writes a change file. Returns
+/// whether the key of this file is still known when an epoch lists the file.
 fn knows_the_key_of_a_change_file() -> bool {
     let (db, mut fixture) = larger_than_memory(scattered);
     db.disk.create_dir("chg").unwrap();

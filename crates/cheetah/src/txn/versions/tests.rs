@@ -1,5 +1,4 @@
-//! Tests of the whole module: IDs, answers, the horizon, forgetting, and all of them by many
-//! threads at once.
+//! Tests the whole module: IDs, answers, the horizon and forgetting, alone and with many threads.
 
 use super::map::Map;
 use super::number::Number;
@@ -99,8 +98,8 @@ fn an_outcome_that_could_not_be_published_is_none() {
     assert_eq!((versions.published(), versions.state(txn)), (0, State::Active));
 }
 
-/// M1: returns the stamp of a commit whose counts are not yet published, and the stamp of a
-/// snapshot opened during it.
+/// M1: returns the stamp of a commit whose counts are not published yet, and the stamp of a
+/// snapshot that is opened during the commit.
 fn m1() -> (u64, u64) {
     let versions = fresh();
     let reader = versions.reader();
@@ -211,7 +210,7 @@ impl<'a> Scripted<'a> {
 
 impl Number for Scripted<'_> {
     fn new(_: u64) -> Self {
-        unreachable!("it is given its value")
+        unreachable!("the test supplies the value")
     }
 
     fn get(&self) -> u64 {
@@ -227,8 +226,8 @@ impl Number for Scripted<'_> {
     fn fence() {}
 }
 
-/// H7: a snapshot has read the stamp 100. Before that stamp is in the slot, 200 is published, and
-/// the purger finds no snapshot. Returns the snapshot's stamp and the purger's horizon.
+/// H7: a snapshot has read the stamp 100. Before the slot has that stamp, 200 is published, and the
+/// purger finds no snapshot. Returns the snapshot's stamp and the purger's horizon.
 fn h7() -> (u64, u64) {
     let (published, slot, horizon) = (Cell::new(100), Cell::new(u64::MAX), Cell::new(0));
     let purge = || {
@@ -253,9 +252,9 @@ fn h7_a_snapshot_that_does_not_look_again_is_caught() {
     assert!(bug.reached_count() > 0 && stamp < horizon);
 }
 
-/// H8: a reader has a copy of a leaf with a version of a transaction that was rolled back later,
-/// and many transactions have ended after it. Returns the state of that transaction, and whether
-/// the reader sees it or takes it for ended.
+/// H8: a reader has a copy of a leaf with a version of a transaction that is rolled back later.
+/// Many transactions end after the rollback. Returns the state of the rolled-back transaction, and
+/// whether the reader sees this transaction or takes it for ended.
 fn h8() -> (State, bool) {
     let versions = fresh();
     let reader = versions.reader();
@@ -336,7 +335,7 @@ fn old_snapshots(readers_count: u64) -> Result<usize, String> {
     for (stamp, reader) in &readers {
         for (txn, outcome, end) in ends.iter().filter(|_| rng.below(50) == 0) {
             let decided = end <= stamp;
-            // A snapshot finds no records that were rolled back before it was opened.
+            // A snapshot finds no records that were rolled back before the snapshot was opened.
             let sees = decided && *outcome == Committed;
             let is_right = reader.is_decided(*txn, None) == decided
                 && (reader.sees(*txn, None) == sees || decided && *outcome == Aborted);
@@ -365,10 +364,10 @@ fn ends_that_are_merged_across_a_snapshot_are_caught() {
     assert!(bug.reached_count() > 0 && found.is_err(), "{found:?}");
 }
 
-/// The horizon is in the middle of a chunk's ends, and the snapshot that held it there is closed
-/// before the map is swept. Returns whether every snapshot sees the chunk's first transaction at a
-/// horizon before its end, at that middle horizon, and at one after all ends. Stamps equal the IDs
-/// of their transactions.
+/// The horizon is in the middle of a chunk's ends. The snapshot that held the horizon there is
+/// closed before the map is swept. Returns whether every snapshot sees the chunk's first
+/// transaction at a horizon before its end, at that middle horizon, and at a horizon after all
+/// ends. Stamps equal the IDs of their transactions.
 fn seen_at_a_horizon_within_a_chunk() -> [bool; 3] {
     let map = Map::new(1);
     let (first, last) = (CHUNK_TXNS, 2 * CHUNK_TXNS - 1);
@@ -381,8 +380,8 @@ fn seen_at_a_horizon_within_a_chunk() -> [bool; 3] {
         }
     }
     assert_eq!(map.sweep(next, middle, || vec![next - 1]), 1);
-    assert_eq!(map.state(TxnId(first)), State::Committed(last), "the chunk is alike");
-    assert!(!map.is_committed_for_all(TxnId(middle), last), "it was rolled back");
+    assert_eq!(map.state(TxnId(first)), State::Committed(last), "the ends of the chunk are merged");
+    assert!(!map.is_committed_for_all(TxnId(middle), last), "the transaction was rolled back");
     [first - 1, middle, last].map(|horizon| map.is_committed_for_all(TxnId(first), horizon))
 }
 
@@ -417,7 +416,7 @@ struct Oracle {
 }
 
 const HAMMERED_TXNS: u64 = 3 * CHUNK_TXNS;
-/// The number of answers to compare until all transactions have started.
+/// The number of answers that are compared before all transactions have started.
 const HAMMERED_CHECKS: u64 = 20_000;
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
@@ -463,7 +462,7 @@ fn write(versions: &Versions, oracle: &Oracle, seed: u64) {
     }
 }
 
-/// Compares the answers of snapshots with the oracle, each twice.
+/// Compares the answers of snapshots with the oracle, each answer twice.
 fn look(versions: &Versions, oracle: &Oracle, seed: u64) {
     let mut rng = Rng::new(seed);
     let reader = versions.reader();
@@ -477,7 +476,7 @@ fn look(versions: &Versions, oracle: &Oracle, seed: u64) {
         assert_eq!(ended.len() as u64, stamp, "M1");
         for txn in txns.iter().chain(&txns) {
             let end = ended.iter().rev().find(|end| end.0 == *txn).map(|end| end.1);
-            // A snapshot finds no records that were rolled back before it was opened.
+            // A snapshot finds no records that were rolled back before the snapshot was opened.
             if end != Some(Aborted) {
                 assert_eq!(reader.sees(*txn, None), end == Some(Committed), "{txn} at {stamp}");
             }

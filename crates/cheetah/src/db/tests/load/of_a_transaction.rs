@@ -32,7 +32,7 @@ fn a_load_of_a_transaction_is_seen_from_its_commit_on() {
             let newest = db.table("t").unwrap();
             assert!(contents(&db, &newest) == expected, "{count} rows");
             assert_eq!(table.has_moved(), is_built);
-            // Earlier handles lead to the rows, and an older snapshot sees no rows, by any handle.
+            // Earlier handles lead to the rows. An older snapshot sees no rows, by any handle.
             assert_eq!(db.begin().count(&table).unwrap(), Some(count));
             for handle in [&table, &newest] {
                 assert_eq!(old.count(handle).unwrap(), Some(0));
@@ -44,7 +44,10 @@ fn a_load_of_a_transaction_is_seen_from_its_commit_on() {
                 let mut row = Vec::new();
                 let some_key = key(3).to_be_bytes();
                 assert!(!old.get(handle, &some_key, Read::Consistent, &mut row).unwrap());
-                assert!(old.get(handle, &some_key, Read::Shared, &mut row).unwrap(), "newest rows are there");
+                assert!(
+                    old.get(handle, &some_key, Read::Shared, &mut row).unwrap(),
+                    "a locking read finds the newest rows"
+                );
                 // A snapshot older than the table may not use it (M2).
                 assert!(matches!(oldest.count(handle), Err(Error::TableChanged(_))));
             }
@@ -53,7 +56,9 @@ fn a_load_of_a_transaction_is_seen_from_its_commit_on() {
             db.rename_table("u", "t").unwrap();
             assert_eq!(old.count(&newest).unwrap(), Some(0));
             oldest.commit().unwrap();
-            // The transaction's own rows would appear next to rows that it does not see.
+            // The older transaction inserts a row beside loaded rows that its snapshot does not
+            // see. Reads of this transaction are then refused: they would mix its own row with an
+            // old state.
             with_row(u64::MAX / 2, &Row::new(1 << 40, 5), |row| old.insert(&table, row)).unwrap();
             for handle in [&table, &newest] {
                 let counted = old.count(handle);
@@ -135,7 +140,7 @@ fn others_wait_for_a_load_of_a_transaction_and_write_behind_it() {
 #[test]
 fn a_load_of_a_transaction_inserts_where_others_are() {
     let db = open(&SimDisk::new());
-    // The other transaction reads with locks, or writes when the load already has rows.
+    // The other transaction reads with locks, or writes, when the load already has rows.
     for writes in [false, true] {
         let name = if writes { "w" } else { "r" };
         let table = db.create_table(&spec(name)).unwrap();
@@ -158,7 +163,7 @@ fn a_load_of_a_transaction_inserts_where_others_are() {
     assert_eq!(status(&db, "loads"), 0);
     let table = db.table("w").unwrap();
     assert!(db.begin().begin_load_to_commit(&table).unwrap().is_none());
-    // In reverse order: the table is dropped before its load is committed.
+    // In the opposite order: the table is dropped before its load is committed.
     let table = db.truncate_table("w").unwrap();
     let mut txn = db.begin();
     load_rows(&mut txn, &table, &rows(900, ascending)).unwrap();
@@ -174,7 +179,8 @@ fn numbers_taken_from_a_table_that_has_moved_are_not_given_again() {
     let mut txn = db.begin();
     load_rows(&mut txn, &table, &rows(900, ascending)).unwrap();
     txn.commit().unwrap();
-    // Simulates counters that were not carried over yet, and from which others just took numbers.
+    // Simulates counters that the load has not carried over, although other transactions just took
+    // numbers from them.
     let newest = db.table("t").unwrap();
     newest.set_auto_increment(1);
     let stale = u64::from_be_bytes(table.next_hidden_key());
@@ -204,7 +210,7 @@ fn trees_of_a_load_that_is_dropped_under_an_older_snapshot_are_freed() {
             true => drop(db.truncate_table("t").unwrap()),
             false => db.drop_table("t").unwrap(),
         }
-        // The rows are removed at once, because no reader can find them any more.
+        // The rows are removed at once, because no reader can find them after the drop.
         drop((txn, table));
         while db.run_background().unwrap() {}
         assert_eq!(status(&db, "dropped_trees"), 0, "truncates: {truncates}, with the snapshot");
@@ -228,7 +234,7 @@ fn a_load_that_has_not_ended_well_is_not_committed() {
             rows(900, mixed).iter().for_each(|(key, row)| load(&mut txn, &mut to, *key, row).unwrap());
             if ends {
                 txn.finish_load(&mut to).unwrap();
-                // A second load, or other rows, would be lost.
+                // A commit would lose rows or a second load that follow the end of the load.
                 with_row(1 << 50, &Row::new(1 << 50, 9), |row| txn.insert(&table, row)).unwrap();
             }
             if prepares {
@@ -239,7 +245,7 @@ fn a_load_that_has_not_ended_well_is_not_committed() {
             }
             assert!(is_empty(&db) && db.table_names() == ["t"]);
             drop(to);
-            // The table is no longer untouched, so the next load needs a new one.
+            // The table is no longer untouched, so the next load needs a new table.
             table = db.truncate_table("t").unwrap();
         }
     }
@@ -292,7 +298,7 @@ fn marking(table: &Arc<Table>, more: &[AlteredIndex]) -> Alteration {
     }
 }
 
-/// Builds an index on the numbers, and adds it to the table.
+/// Builds an index on the numbers, and adds the index to the table.
 fn add_index(db: &Db, txn: &mut Transaction, table: &Arc<Table>, meanwhile: impl FnOnce()) -> Result<()> {
     let of_row = &mut |_: &[u8], stored: &[u8], entries: &mut BuiltEntries| {
         entries.add(1, &stored[..8], b"", true);
@@ -319,7 +325,7 @@ fn an_index_that_is_built_beside_a_load_has_its_rows() {
     let table = db.create_table(&spec("t")).unwrap();
     let (mut txn, mut other) = (db.begin(), db.begin());
     other.set_lock_wait(0);
-    // During the build no load begins, and rows are inserted.
+    // During the build, no load begins: the rows are inserted.
     let all = rows(900, mixed);
     add_index(&db, &mut txn, &table, || {
         load_rows(&mut other, &table, &all).unwrap();
@@ -335,8 +341,8 @@ fn an_index_that_is_built_beside_a_load_has_its_rows() {
         more = cursor.next().unwrap();
     }
     assert_eq!(entries, 900);
-    // While a load is in progress, no build and no change of the definition begins, because they
-    // would lose the table when the load replaces it.
+    // While a load is in progress, no build and no change of the definition begins. The load would
+    // replace the table, and their work would be lost.
     let table = db.create_table(&spec("u")).unwrap();
     load_rows(&mut txn, &table, &all).unwrap();
     let built = add_index(&db, &mut other, &table, || ());
@@ -378,7 +384,7 @@ fn m2_an_index_that_is_younger_than_a_load_is_refused_to_snapshots_that_are_olde
     }
     for index_no in [0, 2] {
         let mut cursor = old.cursor(&table, index_no, Read::Consistent).unwrap();
-        assert!(!cursor.seek(SeekMode::First, b"").unwrap(), "it sees the empty table");
+        assert!(!cursor.seek(SeekMode::First, b"").unwrap(), "the snapshot sees the empty table");
     }
     assert_eq!(db.check_table(&table, true).unwrap().rows, 900);
 }
@@ -425,7 +431,7 @@ fn numbers_of_a_statement_that_has_waited_for_a_load_follow_each_other() {
         txn.commit().unwrap();
         waits.join().unwrap().unwrap();
     });
-    // Other transactions use the counter that the statement has locked.
+    // Both handles lead other transactions to the counter that the statement has locked.
     for handle in [&table, &db.table("t").unwrap()] {
         let taken = other.reserve_numbers(handle, &numbers, false);
         assert!(matches!(taken, Err(Error::LockTimeout)), "{taken:?}");

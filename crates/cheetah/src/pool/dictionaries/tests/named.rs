@@ -1,9 +1,9 @@
-//! Images that name another, a damaged, or no dictionary page as their dictionary.
+//! Images that name a wrong page, a damaged page or no dictionary page as their dictionary.
 
 use super::*;
 
-/// A dictionary's page has other content than its images expect. zstd might decode an image to
-/// wrong bytes.
+/// A dictionary's page has other content than the images that name it expect. With that content,
+/// zstd might decode an image to wrong bytes.
 #[test]
 fn another_dictionary_in_the_place_of_one_is_refused() {
     let db = database();
@@ -40,8 +40,8 @@ fn content_error(db: &Database, pid: PageId) -> String {
     content(db, pid).unwrap_err().to_string()
 }
 
-/// A dictionary that cannot be read is requested once. From then on images are written with the
-/// previous dictionary, or without one.
+/// A dictionary that cannot be read is requested once. After that, images are written with the
+/// previous dictionary, or without a dictionary.
 #[test]
 fn nothing_more_is_written_with_a_damaged_dictionary() {
     let db = database();
@@ -50,7 +50,7 @@ fn nothing_more_is_written_with_a_damaged_dictionary() {
     checkpoint(&db);
     let page = dictionary_pages(&db)[0];
     let db = after_power_cut(db);
-    // Simulates damage: the page is not a dictionary.
+    // The image names a page that is not a dictionary, which simulates damage.
     plant(&db, page, pids[0]);
     for expected in [true, false] {
         let new = add(&db, TREE, &text(5, 400));
@@ -58,7 +58,7 @@ fn nothing_more_is_written_with_a_damaged_dictionary() {
         assert!(!names_dictionary(&db, new));
         assert_eq!(db.pool.dictionary_due().is_err(), expected);
     }
-    assert_eq!(db.pool.dictionaries().len(), 1, "it stays the tree's");
+    assert_eq!(db.pool.dictionaries().len(), 1, "the tree keeps the dictionary");
 }
 
 /// Writes an image of a page that names another page as its dictionary.
@@ -83,7 +83,7 @@ fn plant(db: &Database, pid: PageId, named: PageId) {
     db.pool.install(&mut db.pool.table.entry(pid), pid, location, mtr.epoch());
 }
 
-/// The named page is in memory, and a thread is changing it: possibly the reader itself.
+/// The named page is in memory, and a thread is changing it. The thread may be the reader itself.
 #[test]
 fn a_reader_does_not_wait_for_the_latch_of_what_an_image_names() {
     let db = database();

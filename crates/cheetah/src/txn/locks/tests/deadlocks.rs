@@ -1,4 +1,4 @@
-//! Cycles of waiters.
+//! Tests cycles of waiters.
 
 use super::*;
 
@@ -6,8 +6,8 @@ fn key(n: u64) -> [u8; 8] {
     n.to_be_bytes()
 }
 
-/// Owners 0 to `count` - 1 each hold a record, and each except the last waits for the next one's
-/// record.
+/// Owners 0 to `count` - 1 each hold a record. Each owner except the last waits for the record of
+/// the next owner.
 fn chain(count: u64, undo_records: impl Fn(u64) -> u64) -> (LockTable, Vec<PendingLock>) {
     let locks = LockTable::default();
     (0..count).for_each(|n| locks.grants(Owner(n), record(&key(n), X)));
@@ -53,8 +53,8 @@ fn who_must_be_spared_is_no_victim_however_little_he_has_done() {
     for count in [2, 3, 5] {
         for latest in 0..count {
             let (locks, pending) = chain(count, |n| n);
-            // The order of the owners up to `latest` is known, and these owners have done the least
-            // work.
+            // Of two owners up to `latest`, the later one must be the victim. These owners have
+            // done the least work.
             locks.set_victim_choice(move |first, second| {
                 let later = first.0.max(second.0);
                 (later <= latest).then_some(Owner(later))
@@ -165,7 +165,7 @@ fn two_cycles_at_once_are_both_broken() {
     assert_eq!(locks.deadlocks().0, 2);
 }
 
-/// D holds a record for which C waits, and D waits for A. When A requests that record, after C, it
+/// D holds a record for which C waits, and D waits for A. When A requests that record, after C, A
 /// is in two cycles: one with C and D, and one with D alone.
 #[test]
 fn nobody_is_given_up_whose_cycle_another_victim_breaks() {

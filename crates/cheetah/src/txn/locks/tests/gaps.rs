@@ -1,4 +1,4 @@
-//! Gaps and next-key locks: the examples in InnoDB's manual, and their results with precise ranges.
+//! Tests gap locks and next-key locks: the examples in InnoDB's manual, with precise ranges.
 
 use super::*;
 
@@ -97,7 +97,7 @@ fn an_empty_index_is_locked_as_a_whole() {
     locks.refuses(B, insert(b"anything"));
 }
 
-/// SELECT ... WHERE id > 100 FOR UPDATE on rows 90 and 102: InnoDB locks the gap from 90 on; here
+/// SELECT ... WHERE id > 100 FOR UPDATE with rows 90 and 102. InnoDB locks the gap from 90 on; here
 /// the gap begins at 100.
 #[test]
 fn a_range_begins_where_the_search_began() {

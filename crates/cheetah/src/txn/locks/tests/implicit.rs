@@ -1,4 +1,4 @@
-//! Implicit locks of versions, which are made explicit.
+//! Tests the conversion of implicit locks of versions into explicit locks.
 
 use super::*;
 use crate::base::planted::plant;
@@ -47,8 +47,9 @@ fn a_conversion_that_closes_a_cycle_of_others_ends_it() {
     assert_eq!((a.outcome(), b.outcome()), (None, Some(Outcome::Deadlock)));
 }
 
-/// The writer of a record ends while other threads convert its lock: afterwards no lock of it may
-/// remain. `version` holds the writer's ID; 0 means that no transaction is active on the record.
+/// The writer of a record ends while other threads convert the writer's lock. Afterwards no lock of
+/// the writer may remain. `version` holds the writer's ID; 0 means that no transaction is active on
+/// the record.
 #[test]
 fn m8_conversions_while_holders_end_leave_nothing_behind() {
     const ROUNDS: u64 = 3000;

@@ -1,4 +1,4 @@
-//! Bounded memory, and compression.
+//! Tests that the memory of locks is bounded, and that locks are compressed.
 
 use super::*;
 use crate::memory::{MemoryBudget, MemoryUse};

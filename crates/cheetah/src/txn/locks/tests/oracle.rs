@@ -1,4 +1,5 @@
-//! Random requests compared with an oracle that keeps plain lists and checks everything each time.
+//! Compares random requests with an oracle, which keeps plain lists and searches all of them each
+//! time.
 //!
 //! The keys of an index are divided into places: gaps (even) and records (odd). One key represents
 //! each place.
@@ -16,7 +17,7 @@ fn key(place: u64) -> [u8; 1] {
     [10 * place as u8 + 10]
 }
 
-/// Returns the meaning of a level at a place: in a gap all levels are the same.
+/// Returns the meaning of a level at a place. In a gap, all levels mean the same.
 fn at_place(level: Level, place: u64) -> Level {
     if place % 2 == 1 {
         level
@@ -29,7 +30,7 @@ fn at_place(level: Level, place: u64) -> Level {
 enum Want {
     Table(u64, TableMode),
     Record(u64, LockMode),
-    /// The places from the first up to the second (exclusive), and the record among them.
+    /// The places from the first number up to the second (exclusive), and the record among them.
     NextKey(u64, u64, u64, LockMode),
     Insert(u64),
 }
@@ -213,7 +214,8 @@ struct Both {
     oracle: Oracle,
     pending: BTreeMap<u64, PendingLock>,
     random: Random,
-    /// Whether locks are compressed: then they cannot be unlocked one by one, or listed by key.
+    /// Whether locks are compressed. Compressed locks cannot be unlocked one by one, or listed by
+    /// key.
     compresses: bool,
 }
 
@@ -297,8 +299,7 @@ impl Both {
         let is_free = self.oracle.blockers(owner, &want, usize::MAX).is_empty();
         let answer = self.locks.request(Owner(owner), lock, wait);
         match (answer, is_free) {
-            // A lock that is already held may still be new as a protection of a range against
-            // inserts.
+            // A held lock may still be a new protection of a range against inserts.
             (Ok(Answer::Granted), true) => {
                 let had = self.oracle.give(owner, &want);
                 assert!(!had || matches!(want, Want::NextKey(..)), "{want:?} was held");
@@ -320,7 +321,7 @@ impl Both {
             }
             (Err(Error::Deadlock), false) => {
                 self.oracle.queue.push((owner, want));
-                assert!(self.oracle.is_in_cycle(owner), "{owner} is in a cycle by {want:?}");
+                assert!(self.oracle.is_in_cycle(owner), "{owner} is in a cycle after {want:?}");
                 self.note_victims(owner);
                 self.oracle.queue.retain(|(other, _)| *other != owner);
                 self.oracle.advance();
@@ -331,14 +332,17 @@ impl Both {
         }
     }
 
-    /// Does in the oracle what the table did about cycles through waiters.
+    /// Removes the victims that the table chose from the oracle's queue.
     fn note_victims(&mut self, owner: u64) {
         let is_victim = |pending: &PendingLock| pending.outcome() == Some(Outcome::Deadlock);
         let victims = self.pending.iter().filter(|(_, pending)| is_victim(pending)).map(|(of, _)| *of);
         let victims = victims.filter(|of| self.oracle.queue.iter().any(|(other, _)| other == of));
         let victims = victims.collect::<Vec<_>>();
         for victim in &victims {
-            assert!(self.oracle.is_in_cycle(*victim), "{victim} was in a cycle, {owner} has closed one");
+            assert!(
+                self.oracle.is_in_cycle(*victim),
+                "victim {victim} is in a cycle after a request of {owner}"
+            );
         }
         self.oracle.queue.retain(|(other, _)| !victims.contains(other));
         self.oracle.advance();
@@ -367,8 +371,8 @@ impl Both {
         self.oracle.advance();
     }
 
-    /// Pretends that `owner` has a version of some record, which no other owner can have locked
-    /// then.
+    /// Converts an implicit lock as if `owner` had a version of a record. No other owner may have
+    /// locked the record.
     fn convert(&mut self, owner: u64) {
         let place = self.record_place();
         let others = (0..OWNERS).filter(|other| *other != owner);

@@ -1,4 +1,4 @@
-//! First come, first served; cancelled requests.
+//! Tests that requests are served in their order, and that requests can be cancelled.
 
 use super::*;
 use TableMode::{Exclusive, IntentExclusive, Shared};

@@ -1,4 +1,4 @@
-//! Lock modes, locks already held, early release.
+//! Tests lock modes, locks that are already held, and early release.
 
 use super::*;
 use TableMode::{AutoInc, Exclusive, IntentExclusive, IntentShared, Shared};
@@ -88,7 +88,7 @@ fn only_the_last_request_for_a_row_is_rolled_back() {
     assert!(!locks.unlock_row(B, I, b"k", X), "an earlier request keeps the lock");
     locks.refuses(A, record(b"k", S));
     assert!(locks.unlock_row(B, I, b"k", X));
-    assert!(!locks.unlock_row(B, I, b"k", X), "it no longer holds the lock");
+    assert!(!locks.unlock_row(B, I, b"k", X), "B no longer holds the lock");
     locks.is_clean();
 }
 

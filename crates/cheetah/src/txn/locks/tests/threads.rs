@@ -1,4 +1,4 @@
-//! Threads: deadlock storms, and counters that only locks keep correct.
+//! Tests with threads: deadlock storms, and counters that only locks keep correct.
 
 use super::*;
 use parking_lot::Mutex;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 const THREADS: u64 = 4;
 
-/// Waits for a queued request; returns false for a victim.
+/// Waits for a queued request. Returns false for a victim.
 fn got(locks: &LockTable, answer: crate::base::Result<Answer>) -> bool {
     match answer {
         Ok(Answer::Granted | Answer::AlreadyHeld) => true,
@@ -20,7 +20,7 @@ fn got(locks: &LockTable, answer: crate::base::Result<Answer>) -> bool {
     }
 }
 
-/// Runs `transactions` transactions that each increment a few cells in random order. Returns the
+/// Runs `transactions` transactions. Each increments a few cells in random order. Returns the
 /// number of victims, which start over.
 fn storm(locks: &LockTable, cells: &[AtomicI64], owner: Owner, transactions: u64) -> u64 {
     let mut random = Random(owner.0);
@@ -40,7 +40,8 @@ fn storm(locks: &LockTable, cells: &[AtomicI64], owner: Owner, transactions: u64
             locked.push(cell as usize);
         }
         if locked.len() == 3 {
-            // Not atomic as a whole: two increments at once would lose one.
+            // The load and the store are not one atomic step: two concurrent increments would lose
+            // one.
             locked.iter().for_each(|cell| cells[*cell].store(cells[*cell].load(Relaxed) + 1, Relaxed));
             done += 1;
         } else {
@@ -68,8 +69,8 @@ fn a_deadlock_storm_ends_with_every_transaction_done() {
     locks.is_clean();
 }
 
-/// Gap locks keep inserts out while their owner reads twice. As in the engine, the latch of the
-/// leaf makes the request for a lock one step with the insert, or with the first read.
+/// Gap locks keep inserts out while their owner reads twice. As in the engine, a thread holds the
+/// latch of the leaf from the lock request to the insert or to the first read.
 #[test]
 fn no_thread_inserts_into_a_range_between_two_reads_of_it() {
     let locks = LockTable::default();
@@ -95,8 +96,8 @@ fn no_thread_inserts_into_a_range_between_two_reads_of_it() {
     locks.is_clean();
 }
 
-/// Inserts once no other owner has the gap. A wait ends without the latch, so the request is
-/// repeated under it.
+/// Inserts when no other owner has the gap. A thread waits without the latch, so it latches again
+/// and repeats the request.
 fn insert_one(locks: &LockTable, owner: Owner, latched_count: &Mutex<u64>) {
     loop {
         let mut count = latched_count.lock();
