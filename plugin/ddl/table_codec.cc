@@ -69,8 +69,7 @@ bool SecondaryCodec::decode_entry(CheetahBytes key, CheetahBytes clustered, Chee
   return decode_payload(payload, record);
 }
 
-// A payload that repeats what the keys state does not count: updates of builds after 0.2.0 do not
-// change it.
+// Does not use a payload that repeats what the keys state.
 bool SecondaryCodec::decode_payload(CheetahBytes payload, uchar *record) const {
   if (payload.len == 0) return kept_.empty() || keeps_only_reals_;
   if (repeats(payload)) return true;

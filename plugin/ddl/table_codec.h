@@ -29,8 +29,8 @@ class SecondaryCodec {
   // Returns false if they do not state all columns: the payload was omitted, or the index has a key
   // part that is only a prefix of a column.
   bool decode_entry(CheetahBytes key, CheetahBytes clustered, CheetahBytes payload, uchar *record) const;
-  // Returns whether a payload repeats what the keys state, or is not used. Builds up to 0.2.0
-  // stored such payloads.
+  // Returns whether a payload repeats what the keys state, or is not used. Older builds stored
+  // such payloads.
   bool repeats(CheetahBytes payload) const;
   // Returns whether `columns` contains a column of the key or payload.
   bool touches(const MY_BITMAP *columns) const { return key_.touches(columns); }

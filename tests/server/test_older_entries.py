@@ -1,5 +1,5 @@
-"""Secondary entries of version 0.2.0 that repeat FLOAT and DOUBLE in their payloads. Later versions
-leave these values to the keys."""
+"""Secondary entries of an older build, which repeat FLOAT and DOUBLE in their payloads. Since then
+only the keys have these values."""
 
 import tarfile
 from pathlib import Path

@@ -1,4 +1,4 @@
--- The tables of entries.tar.xz, which version 0.2.0 made (commit b56d64c2): the folder #cheetah and
+-- The tables of entries.tar.xz, which a build of commit b56d64c2 made: the folder #cheetah and
 -- the .frm files after SHUTDOWN. Its secondary entries repeat FLOAT and DOUBLE in their payloads.
 CREATE DATABASE d;
 USE d;
