@@ -610,7 +610,7 @@ fn memory_follows_a_limit_that_changes() {
 /// cleaner. Returns the positions of the written pages in the order of eviction, and the number of
 /// pages in memory.
 fn written_of_a_dirty_pool() -> (Vec<usize>, usize) {
-    let db = Database::new(&Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() });
+    let db = Database::new(&Config { buffer_pool_bytes: 512 << 10, ..Config::tiny() });
     let frames = db.pool.memory().frames_limit() / 512;
     let pids: Vec<_> = (0..frames as u64)
         .map(|value| {
