@@ -33,6 +33,7 @@ void KeyPart::init(TABLE *table, const KEY_PART_INFO &part) {
   is_signed_ = !(field_->flags & UNSIGNED_FLAG);
   kind_ = kind_of(field_, whole_column_);
   flips_sign_ = flips_sign(field_, kind_);
+  is_real_ = field_->real_type() == MYSQL_TYPE_DOUBLE || field_->real_type() == MYSQL_TYPE_FLOAT;
   if (kind_ == Kind::text) {
     CHARSET_INFO *cs = field_->charset();
     text_.init(cs, is_char(field_), part.length / cs->mbmaxlen);
@@ -225,6 +226,39 @@ void KeyPart::decode_value(const uchar *at, uchar *value) const {
   if (flips_sign_) value[width_ - 1] ^= 0x80;
 }
 
+// The key of a FLOAT or DOUBLE has the bytes of the value in descending order. The first two bytes
+// have the sign and the exponent. The server adds one to the exponent of a value above 0 and sets
+// the sign bit, and inverts all bits of a negative value (Field_double::sort_string,
+// Field_float::sort_string).
+static uint exponent_step(size_t width) { return width == sizeof(double) ? 1U << 4 : 1U << 7; }
+
+bool KeyPart::states(CheetahBytes value) {
+  if (value.len != sizeof(double) && value.len != sizeof(float)) return false;
+  uint head = value.data[value.len - 1] << 8 | value.data[value.len - 2];
+  // The exponent of infinity and NaN would overflow.
+  bool finite = (head & 0x7fff) + exponent_step(value.len) <= 0x7fff;
+  bool negative_zero = head == 0x8000;
+  for (size_t i = 0; i + 2 < value.len; i++) negative_zero &= value.data[i] == 0;
+  return finite && !negative_zero;
+}
+
+void KeyPart::set_stated(const uchar *at, uchar *record) const {
+  uchar *value = record + offset_;
+  at += nullable_;
+  for (uint i = 0; i < width_; i++) value[width_ - 1 - i] = at[i] ^ invert_;
+  uint head = value[width_ - 1] << 8 | value[width_ - 2];
+  if (!(head & 0x8000)) {
+    for (uint i = 0; i < width_; i++) value[i] ^= 0xff;
+    return;
+  }
+  head &= 0x7fff;
+  bool zero = head == 0;
+  for (uint i = 0; i + 2 < width_; i++) zero &= value[i] == 0;
+  if (!zero) head -= exponent_step(width_);
+  value[width_ - 1] = static_cast<uchar>(head >> 8);
+  value[width_ - 2] = static_cast<uchar>(head);
+}
+
 CheetahBytes KeyPart::stored_bytes(const uchar *record) const {
   if (kind_ == Kind::text) return column_bytes(field_, record + offset_);
   return CheetahBytes{record + offset_, width_};
@@ -324,6 +358,18 @@ bool KeyCodec::decode(CheetahBytes key, uchar *record) const {
   for (const KeyPart &part : parts_) {
     at = part.decode(at, end, record, &is_null);
     if (at == nullptr) return false;
+  }
+  return true;
+}
+
+bool KeyCodec::decode_all(CheetahBytes key, uchar *record) const {
+  const uchar *at = key.data, *end = key.data + key.len;
+  for (const KeyPart &part : parts_) {
+    bool is_null;
+    const uchar *next = part.decode(at, end, record, &is_null);
+    if (next == nullptr) return false;
+    if (part.is_real() && !is_null) part.set_stated(at, record);
+    at = next;
   }
   return true;
 }

@@ -37,6 +37,15 @@ class KeyPart {
 
   // Returns whether the column's bytes in the record can be decoded from the key.
   bool reversible() const { return kind_ == Kind::integer || kind_ == Kind::raw; }
+  // Returns whether the column is a FLOAT or DOUBLE, whose values the key states with a few
+  // exceptions: see `states`.
+  bool is_real() const { return is_real_; }
+  // Returns whether the key of a FLOAT or DOUBLE states this value, which has the form of
+  // `stored_bytes`. The key of -0.0 is that of 0.0.
+  static bool states(CheetahBytes value);
+  // Sets a FLOAT or DOUBLE that is not NULL to the value that its part of a key states. `at`: the
+  // beginning of the part.
+  void set_stated(const uchar *at, uchar *record) const;
   bool descending() const { return invert_ != 0; }
   bool is_null(const uchar *record) const { return nullable_ && (record[null_offset_] & null_bit_); }
   bool whole_column() const { return whole_column_; }
@@ -87,6 +96,7 @@ class KeyPart {
   bool is_signed_ = false;
   bool flips_sign_ = false;  // an integer whose sign bit is inverted in keys
   bool whole_column_ = false;
+  bool is_real_ = false;
   Kind kind_ = Kind::raw;
   TextOrder text_;
 };
@@ -109,8 +119,11 @@ class KeyCodec {
   // of an extended key continues with the parts of the clustered key whose columns are not in this
   // key.
   void append_image(const uchar *image, key_part_map map, Buffer *scratch, Buffer *out) const;
-  // Decodes the key into the columns of `record`. Returns false if the key is invalid.
+  // Decodes the key into the columns of `record`. Returns false if the key is invalid. Leaves a
+  // FLOAT or DOUBLE as it is: a row has its own value.
   bool decode(CheetahBytes key, uchar *record) const;
+  // Like `decode`, but also decodes each FLOAT and DOUBLE, for an entry without its row.
+  bool decode_all(CheetahBytes key, uchar *record) const;
   bool has_null(const uchar *record) const;
   bool has_column(const Field *field) const;
   bool unique() const { return unique_; }

@@ -18,6 +18,7 @@ static constexpr uint hidden_key_bytes = 8;
 void SecondaryCodec::init(TABLE *table, const KEY &key, const KeyCodec *clustered, const KEY *clustered_key) {
   key_.init(table, key, clustered_key);
   add_irreversible(key_);
+  clustered_ = clustered;
   if (clustered != nullptr) add_irreversible(*clustered);
   uint stored_key_bytes = key_.max_bytes() + (clustered != nullptr ? clustered->max_bytes() : 0);
   payload_bytes_max_ = stored_key_bytes > long_key_bytes ? payload_bytes_max_of_long_keys : payload_bytes_max;
@@ -29,12 +30,19 @@ void SecondaryCodec::add_irreversible(const KeyCodec &codec) {
     if (part.reversible() || !part.whole_column()) continue;
     bool known = false;
     for (const KeyPart *kept : kept_) known |= kept->field() == part.field();
-    if (!known) kept_.push_back(&part);
+    if (known) continue;
+    kept_.push_back(&part);
+    keeps_only_reals_ &= part.is_real();
   }
 }
 
 void SecondaryCodec::append_payload(const uchar *record, Buffer *out) const {
-  if (kept_.empty()) return;
+  if (kept_.empty() || has_beginnings_) return;
+  bool stated = keeps_only_reals_;
+  for (const KeyPart *part : kept_) {
+    stated = stated && (part->is_null(record) || KeyPart::states(part->stored_bytes(record)));
+  }
+  if (stated) return;
   size_t start = out->size();
   out->append_byte(1);
   for (const KeyPart *part : kept_) {
@@ -46,17 +54,42 @@ void SecondaryCodec::append_payload(const uchar *record, Buffer *out) const {
   if (out->size() - start > payload_bytes_max_) out->truncate(start);
 }
 
+// Reads the next value of a payload. Returns false if the payload is too short.
+static bool next_value(const uchar **at, const uchar *end, CheetahBytes *value) {
+  ulonglong length;
+  if (!read_varint(at, end, &length) || length > static_cast<ulonglong>(end - *at)) return false;
+  *value = CheetahBytes{*at, static_cast<size_t>(length)};
+  *at += length;
+  return true;
+}
+
+bool SecondaryCodec::decode_entry(CheetahBytes key, CheetahBytes clustered, CheetahBytes payload, uchar *record) const {
+  if (has_beginnings_ || !key_.decode_all(key, record)) return false;
+  if (clustered_ != nullptr && !clustered_->decode_all(clustered, record)) return false;
+  return decode_payload(payload, record);
+}
+
+// Does not use a payload that repeats what the keys state.
 bool SecondaryCodec::decode_payload(CheetahBytes payload, uchar *record) const {
-  if (has_beginnings_) return false;
-  if (kept_.empty()) return true;
-  if (payload.len == 0) return false;
+  if (payload.len == 0) return kept_.empty() || keeps_only_reals_;
+  if (repeats(payload)) return true;
   const uchar *at = payload.data + 1, *end = payload.data + payload.len;
   for (const KeyPart *part : kept_) {
     if (part->is_null(record)) continue;
-    ulonglong length;
-    if (!read_varint(&at, end, &length) || length > static_cast<ulonglong>(end - at)) return false;
-    part->set_stored_bytes(record, CheetahBytes{at, static_cast<size_t>(length)});
-    at += length;
+    CheetahBytes value;
+    if (!next_value(&at, end, &value)) return false;
+    part->set_stored_bytes(record, value);
+  }
+  return true;
+}
+
+bool SecondaryCodec::repeats(CheetahBytes payload) const {
+  if (payload.len == 0 || has_beginnings_) return true;
+  if (!keeps_only_reals_) return false;
+  const uchar *at = payload.data + 1, *end = payload.data + payload.len;
+  CheetahBytes value;
+  while (at < end) {
+    if (!next_value(&at, end, &value) || !KeyPart::states(value)) return false;
   }
   return true;
 }

@@ -22,19 +22,28 @@ class SecondaryCodec {
   const KeyCodec &key() const { return key_; }
 
   // Appends [1][value]..., with one value [varint length][bytes] for each column that is not NULL.
-  // Appends nothing if the payload would be too long.
+  // Appends nothing if the keys state all columns, if no read would use the payload, or if it would
+  // be too long.
   void append_payload(const uchar *record, Buffer *out) const;
-  // Fills in the columns that cannot be decoded from the entry's keys. Returns false if the payload
-  // was omitted, or if the index has a key part that is only a prefix of a column.
-  bool decode_payload(CheetahBytes payload, uchar *record) const;
+  // Fills in the columns of an entry from its key, the clustered key behind it and its payload.
+  // Returns false if they do not state all columns: the payload was omitted, or the index has a key
+  // part that is only a prefix of a column.
+  bool decode_entry(CheetahBytes key, CheetahBytes clustered, CheetahBytes payload, uchar *record) const;
+  // Returns whether a payload repeats what the keys state, or is not used. Older builds stored
+  // such payloads.
+  bool repeats(CheetahBytes payload) const;
   // Returns whether `columns` contains a column of the key or payload.
   bool touches(const MY_BITMAP *columns) const { return key_.touches(columns); }
 
  private:
   void add_irreversible(const KeyCodec &codec);
+  bool decode_payload(CheetahBytes payload, uchar *record) const;
 
   KeyCodec key_;
+  const KeyCodec *clustered_ = nullptr;
   std::vector<const KeyPart *> kept_;
+  // Whether all columns of the payload are FLOAT or DOUBLE.
+  bool keeps_only_reals_ = true;
   bool has_beginnings_ = false;
   size_t payload_bytes_max_ = 0;
 };

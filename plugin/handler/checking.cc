@@ -76,8 +76,8 @@ int ha_cheetah::cross_check(THD *thd) {
   kept.flip();
   RowEntries expected(table, &codec_, this, kept);
   Findings findings{thd, table, 0};
-  int32_t code = cheetah_check_table(txn_, engine_table_.get(), RowEntries::of_row, &expected, report_finding,
-                                     &findings);
+  int32_t code = cheetah_check_table(txn_, engine_table_.get(), RowEntries::of_row, RowEntries::repeats, &expected,
+                                     report_finding, &findings);
   if (code == CHEETAH_CODE_OK) code = check_words(report_finding, &findings);
   table->column_bitmaps_set(saved, table->write_set);
   return result_of_check(thd, code, findings.count);

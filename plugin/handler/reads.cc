@@ -165,10 +165,7 @@ int ha_cheetah::outcome_of(check_result_t result, bool *passed) {
 // Fills the columns of the index and of the primary key. Returns false if the entry does not
 // contain all of them.
 bool ha_cheetah::decode_entry(uchar *record) {
-  const SecondaryCodec &index = codec_.secondary_of(cursor_index_);
-  if (!index.key().decode(found_.key, record)) return false;
-  if (!codec_.hidden_key() && !codec_.clustered().decode(found_.clustered, record)) return false;
-  return index.decode_payload(found_.value, record);
+  return codec_.secondary_of(cursor_index_).decode_entry(found_.key, found_.clustered, found_.value, record);
 }
 
 int ha_cheetah::read_row_of_entry(uchar *record) {

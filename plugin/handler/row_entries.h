@@ -24,6 +24,9 @@ class RowEntries {
   static int32_t of_row(void *self, CheetahBytes key, CheetahBytes row, CheetahEntrySink *sink) {
     return static_cast<RowEntries *>(self)->add(key, row, sink);
   }
+  static uint8_t repeats(void *self, uint32_t index_no, CheetahBytes payload) {
+    return static_cast<RowEntries *>(self)->codec_->secondary_of(index_no).repeats(payload);
+  }
 
  private:
   int32_t add(CheetahBytes key, CheetahBytes row, CheetahEntrySink *sink) {

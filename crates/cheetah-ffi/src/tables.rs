@@ -7,7 +7,7 @@ use crate::database::engine;
 use crate::transactions::CheetahTxn;
 use crate::types::*;
 use crate::{CheetahConstraints, CheetahDb};
-use cheetah::server::{CheckReport, ExpectedEntry, Referenced};
+use cheetah::server::{CheckReport, Expected, ExpectedEntry, Referenced};
 use cheetah::{Codec, Compression, Config, Error, IndexSpec, Result, RowFormatVersion, Table, TableSpec};
 use std::sync::Arc;
 
@@ -282,20 +282,26 @@ pub(crate) unsafe fn of_row<'t>(
 }
 
 /// Walks the whole current table, compares every index with the entries that `expected` computes,
-/// and passes a description of each fault to the sink. Takes no locks. Blocks for I/O.
+/// and passes a description of each fault to the sink. `repeats` returns 1 for a payload that repeats
+/// what the key of its entry states: it may be missing. Takes no locks. Blocks for I/O.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_check_table(
     txn: &mut CheetahTxn,
     table: &CheetahTable,
     expected: CheetahExpectedEntries,
+    repeats: CheetahPayloadTest,
     context: *mut c_void,
     sink: CheetahTextSink,
     sink_context: *mut c_void,
 ) -> i32 {
     entry(|| {
         // SAFETY: passed on.
-        let mut entries_of = unsafe { of_row(&table.table, expected, context) };
-        let report = txn.0.check_table(&table.table, &mut entries_of)?;
+        let entries = &mut unsafe { of_row(&table.table, expected, context) };
+        let repeats = &|index_no: usize, payload: &[u8]| {
+            // SAFETY: the caller's function gets the caller's context.
+            unsafe { repeats(context, index_no as u32, CheetahBytes::of(payload)) != 0 }
+        };
+        let report = txn.0.check_table_expecting(&table.table, Expected { entries, repeats })?;
         tell_findings(&report, &Callback(sink, sink_context));
         Ok(())
     })

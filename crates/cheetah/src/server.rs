@@ -5,7 +5,7 @@
 pub use crate::base::{page_work, stages};
 pub use crate::base::{ConstraintProblem, SearchProblem, ServerSettings, SessionId, Xid};
 pub use crate::db::{Build, Db, Env, Load, NewPostings, Note, SnapshotOrder, Stopper};
-pub use crate::db::{CheckReport, ExpectedEntry, PoolStatus, Sizes, TableEncryptionStatus};
+pub use crate::db::{CheckReport, Expected, ExpectedEntry, PoolStatus, Sizes, TableEncryptionStatus};
 pub use crate::db::{Found, Mode, Position, RowWords, Search, Texts, Word, WordKind, WordList};
 pub use crate::format::foreign_key::{ColumnDef, Description, ForeignKeyAction, ForeignKeyDef, KeyPartDef};
 pub use crate::format::image::FORMAT_VERSION;

@@ -7,7 +7,7 @@ mod support;
 
 use cheetah::testing::base::planted::plant;
 use cheetah::testing::base::reach;
-use cheetah::testing::db::{Db, Transaction};
+use cheetah::testing::db::{Db, Expected, ExpectedEntry, Transaction};
 use cheetah::testing::table::Table;
 use cheetah_io::sim::SimDisk;
 use cheetah_io::Rng;
@@ -185,4 +185,21 @@ fn check_in_a_loop_beside_writers_of_all_kinds_finds_nothing() {
         assert!(found.is_none(), "{found:?}");
     });
     assert!(ended.into_inner() > 0 && check(&db, &table).unwrap().is_ok());
+}
+
+/// Payloads that an older build stored may repeat what keys state, and newer entries lack them.
+#[test]
+fn a_payload_that_repeats_its_key_may_be_missing() {
+    let (db, table) = filled();
+    let findings = |repeats: &dyn Fn(usize, &[u8]) -> bool| {
+        let entries = &mut |_: &[u8], stored: &[u8], entries: &mut Vec<_>| {
+            add_entries_of(stored, entries);
+            entries.iter_mut().for_each(|entry: &mut ExpectedEntry| entry.payload.clear());
+            Ok(())
+        };
+        let report = db.begin().check_table_expecting(&table, Expected { entries, repeats });
+        report.unwrap().findings.len()
+    };
+    assert_eq!(findings(&|_, payload| !payload.is_empty()), 0);
+    assert!(findings(&|_, _| false) > 0);
 }

@@ -180,7 +180,7 @@ fn damage_as_finding<T>(error: Error, place: &str, findings: &mut Vec<String>) -
 pub(crate) fn check_table(
     checker: Checker<'_>,
     extended: bool,
-    expected: Option<&mut ExpectedEntries<'_>>,
+    expected: Option<Expected<'_, '_>>,
 ) -> Result<CheckReport> {
     let table = checker.table;
     let _usage = table.use_it()?;
@@ -279,11 +279,30 @@ fn check_dictionaries(core: &Core, tree: TreeId, pages: &[PageId], index: &str, 
     }
 }
 
+/// The entries that the rows should have, as their caller computes them.
+pub struct Expected<'a, 'e> {
+    /// Computes the entries of a row.
+    pub entries: &'a mut ExpectedEntries<'e>,
+    /// Returns whether a payload of an index repeats what the key of its entry states. Then an
+    /// entry without a payload is equal to it.
+    pub repeats: &'a dyn Fn(usize, &[u8]) -> bool,
+}
+
+impl Expected<'_, '_> {
+    /// Returns the caller's part of a stored payload; empty if it repeats the key.
+    fn counted<'p>(&self, index_no: usize, payload: &'p [u8]) -> &'p [u8] {
+        match caller_payload(payload) {
+            payload if (self.repeats)(index_no, payload) => &[],
+            payload => payload,
+        }
+    }
+}
+
 /// Reads rows, and computes the entries that each index should have.
 struct RowWalk<'a, 'e> {
     checker: Checker<'a>,
     extended: bool,
-    expected: Option<&'a mut ExpectedEntries<'e>>,
+    expected: Option<Expected<'a, 'e>>,
     values: Vec<Value>,
     row: Vec<u8>,
     entries: Vec<ExpectedEntry>,
@@ -296,7 +315,7 @@ struct RowWalk<'a, 'e> {
 }
 
 impl<'a, 'e> RowWalk<'a, 'e> {
-    fn new(checker: Checker<'a>, extended: bool, expected: Option<&'a mut ExpectedEntries<'e>>) -> Self {
+    fn new(checker: Checker<'a>, extended: bool, expected: Option<Expected<'a, 'e>>) -> Self {
         let sums = vec![HashSum::default(); checker.table.indexes().len()];
         let (values, row, entries) = Default::default();
         Self { checker, extended, expected, values, row, entries, sums, unreadable: 0, pages: 0 }
@@ -326,9 +345,9 @@ impl<'a, 'e> RowWalk<'a, 'e> {
 
     /// Adds an entry to the sum of its index. If the caller computes no entries, adds only the
     /// clustered key of its row.
-    fn add_entry(&self, sum: &mut HashSum, key: &[u8], clustered: &[u8], payload: &[u8]) {
-        match self.expected {
-            Some(_) => sum.add([key, clustered, caller_payload(payload)]),
+    fn add_entry(&self, sum: &mut HashSum, index_no: usize, key: &[u8], clustered: &[u8], payload: &[u8]) {
+        match &self.expected {
+            Some(expected) => sum.add([key, clustered, expected.counted(index_no, payload)]),
             None => sum.add([clustered, &[], &[]]),
         }
     }
@@ -363,7 +382,7 @@ impl<'a, 'e> RowWalk<'a, 'e> {
         Ok(())
     }
 
-    /// Returns the caller's payload of an entry, if the snapshot sees the entry.
+    /// Returns the part of the caller's payload that counts, if the snapshot sees the entry.
     fn entry_payload(&self, index_no: usize, key: &[u8], clustered: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut copy = RecordCopy::default();
         if self.checker.table.tree(index_no)?.get(key, |record| copy.take(record))?.is_none() {
@@ -371,14 +390,18 @@ impl<'a, 'e> RowWalk<'a, 'e> {
         }
         let mut older = EntryVersion::default();
         let seen = self.checker.seen_entry(index_no, key, clustered, copy.as_ref(), &mut older)?;
-        Ok(seen.map(|payload| caller_payload(payload).to_vec()))
+        let counted = |payload| match &self.expected {
+            Some(expected) => expected.counted(index_no, payload),
+            None => caller_payload(payload),
+        };
+        Ok(seen.map(|payload| counted(payload).to_vec()))
     }
 
     /// Sets `self.entries` to the entries that the indexes should have for the row in `self.row`.
     fn compute_entries(&mut self, key: &[u8]) -> Result<()> {
         self.entries.clear();
         match &mut self.expected {
-            Some(expected) => expected(key, &self.row, &mut self.entries),
+            Some(expected) => (expected.entries)(key, &self.row, &mut self.entries),
             None => Ok(()),
         }
     }
@@ -422,7 +445,7 @@ fn check_index(walk: &mut RowWalk<'_, '_>, index_no: usize, report: &mut CheckRe
         entries += 1;
         match clustered_part(key, payload) {
             None => findings.push(format!("index '{name}': entry {} is malformed", hex(key))),
-            Some(clustered) => walk.add_entry(&mut sum, key, clustered, payload),
+            Some(clustered) => walk.add_entry(&mut sum, index_no, key, clustered, payload),
         }
         Ok(())
     })?;

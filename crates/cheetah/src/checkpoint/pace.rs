@@ -79,10 +79,9 @@ impl<'c> Pace<'c> {
     }
 
     fn pages_per_second(&self, now_ns: u64, pages_left: usize) -> u64 {
-        let parts = &self.checkpointer.parts;
-        let pressure = parts.pool.pressure(self.checkpointer.log_percent());
-        let seconds_left = self.seconds_left(now_ns);
-        pressure.checkpoint_pages_per_second(pages_left, seconds_left, parts.io_capacity.load(Relaxed))
+        let io_capacity = self.checkpointer.parts.io_capacity.load(Relaxed);
+        let log_percent = self.checkpointer.log_percent();
+        pages_per_second(pages_left, self.seconds_left(now_ns), log_percent, io_capacity)
     }
 
     /// Returns the seconds left: until the log is as full as it should be at the end, if it
@@ -96,5 +95,25 @@ impl<'c> Pace<'c> {
         let by_log_ms = left_bytes.saturating_mul(elapsed_ms) / grown_bytes;
         let by_time_ms = (SECONDS_MAX * 1000).saturating_sub(elapsed_ms);
         by_log_ms.min(by_time_ms) / 1000
+    }
+}
+
+/// The number of pages a second with which `pages_left` are written within `seconds_left`, or more
+/// when the log fills up.
+fn pages_per_second(pages_left: usize, seconds_left: u64, log_percent: u64, io_capacity: u32) -> u64 {
+    let in_time = pages_left as u64 * 5 / (4 * seconds_left.max(1));
+    let pressed = u64::from(io_capacity) * log_percent / 50;
+    in_time.max(pressed).max(u64::from(io_capacity) / 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checkpoint_is_as_fast_as_its_time_or_the_log_requires() {
+        assert_eq!(pages_per_second(100_000, 100, 0, 2000), 1250);
+        assert_eq!(pages_per_second(10, 100, 0, 2000), 500);
+        assert_eq!(pages_per_second(10, 100, 80, 2000), 3200);
     }
 }

@@ -175,8 +175,7 @@ impl Background {
             Err(fatal @ Error::Fatal(_)) => return Err(fatal),
             done => done.unwrap_or(false),
         };
-        let capacity = core.pace.io_capacity();
-        let written = core.pool.clean_step(core.clock.now_ns(), core.checkpointer.log_percent(), capacity);
+        let written = core.pool.clean_step();
         Ok(self.noted("writing changed pages", written.map(|pages| pages > 0))? || dictionaries)
     }
 

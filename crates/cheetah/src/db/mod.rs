@@ -28,7 +28,7 @@ mod transaction;
 mod waiting_snapshot;
 
 pub use crate::backup::{Pace, Snapshot, Written};
-pub use crate::check::{CheckReport, ExpectedEntries, ExpectedEntry};
+pub use crate::check::{CheckReport, Expected, ExpectedEntries, ExpectedEntry};
 pub use crate::fulltext::{Matches, Mode, Position, Word, WordKind};
 pub use crate::pool::CurvePoint;
 pub use crate::tree::SeekMode;

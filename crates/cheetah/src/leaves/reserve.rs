@@ -90,6 +90,15 @@ impl Leaves {
         (is_good && self.may_be_pending()).then_some(ticket)
     }
 
+    /// Returns whether the leaf `pid` is cold and has too little room for one more pending change
+    /// that makes it grow by `bytes` bytes.
+    pub fn lacks_room(&self, pid: PageId, bytes: usize) -> bool {
+        let Some(entry) = self.pool.known_entry(pid) else { return false };
+        entry.residence() == Residence::Stored
+            && self.cold.may_be_pending_for(&entry)
+            && entry.room().is_some_and(|room| !self.cold.pending.fits(pid, bytes, room))
+    }
+
     /// Runs `f` on the pending record of `key` in the leaf of the ticket, or on `None` if its
     /// removal is pending. No thread changes the record while `f` runs. Returns `None` if no change
     /// of the key is pending, or if the ticket is no longer valid.

@@ -113,15 +113,16 @@ impl MemoryBudget {
 
     /// The current maximum bytes for frames (M2).
     pub fn frames_limit(&self) -> usize {
-        let pages_bytes = self.frames_and_images_limit();
+        let (pages_bytes, buffered_bytes) = self.pages_and_buffered();
         // Images that exceed their share will be dropped soon.
-        let images_bytes = self.shares().images_bytes_max(pages_bytes);
-        pages_bytes - self.used(MemoryUse::Images).min(images_bytes)
+        let images_bytes_max = self.shares().images_bytes_max(pages_bytes, buffered_bytes);
+        pages_bytes - buffered_bytes - self.used(MemoryUse::Images).min(images_bytes_max)
     }
 
     /// The current maximum bytes for images.
     pub fn images_limit(&self) -> usize {
-        self.shares().images_bytes_max(self.frames_and_images_limit())
+        let (pages_bytes, buffered_bytes) = self.pages_and_buffered();
+        self.shares().images_bytes_max(pages_bytes, buffered_bytes)
     }
 
     /// The current maximum bytes for pending changes.
@@ -129,10 +130,12 @@ impl MemoryBudget {
         self.shares().buffered_bytes_max(self.pages_limit())
     }
 
-    fn frames_and_images_limit(&self) -> usize {
+    /// The limit of [`pages_limit`](Self::pages_limit), and the bytes of it that pending changes
+    /// take.
+    fn pages_and_buffered(&self) -> (usize, usize) {
         let pages_bytes = self.pages_limit();
         let buffered_bytes_max = self.shares().buffered_bytes_max(pages_bytes);
-        pages_bytes - self.used(MemoryUse::Buffered).min(buffered_bytes_max)
+        (pages_bytes, self.used(MemoryUse::Buffered).min(buffered_bytes_max))
     }
 
     /// The maximum bytes for frames, images and pending changes together.

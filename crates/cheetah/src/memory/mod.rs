@@ -10,9 +10,10 @@
 //!       of images that was just allocated, and the half in M2 if the other uses take more than the
 //!       rest. The pool's `make_room` compensates for the first three.
 //!   M2  Frames, images and pending changes together may take the memory that the other uses do not
-//!       take, but at least half of the budget. Pending changes take at most half of this memory,
-//!       images take at most a share of the rest, and frames take the remainder. So the pool works
-//!       even if the page table of a huge database takes a lot of memory.
+//!       take, but at least half of the budget. Pending changes take at most three quarters of
+//!       this memory, images take at most a share of the rest, and frames take the remainder, at
+//!       least 15 %. So the pool works even if the page table of a huge database takes a lot of
+//!       memory.
 //!   M3  The limit may change at any time. Parts whose size is set when the database is opened keep
 //!       it: the buffers of the log, of streams and of the codec, the limits of locks and of
 //!       sorting, the number of shards and the length of chunks. Dictionaries adapt when the next

@@ -5,8 +5,10 @@
 const DESCRIPTORS_PART: usize = 64;
 /// The percentage of the memory of frames and images that images may take.
 const IMAGES_PERCENT: usize = 80;
-/// Pending changes may take 1/`BUFFERED_PART` of the memory of pages.
-const BUFFERED_PART: usize = 2;
+/// The percentage of the memory of pages that pending changes may take.
+const BUFFERED_PERCENT: usize = 75;
+/// The percentage of the memory of pages that images and pending changes leave to frames.
+const FRAMES_PERCENT: usize = 15;
 /// Filters of keys may take 1/`FILTERS_PART` of the budget. All parts below are also divisors of
 /// the budget.
 const FILTERS_PART: usize = 16;
@@ -72,15 +74,17 @@ impl Shares {
         available - available / DESCRIPTORS_PART
     }
 
-    /// The maximum bytes for images if frames and images together may take `pages_bytes`.
-    pub fn images_bytes_max(self, pages_bytes: usize) -> usize {
-        pages_bytes * IMAGES_PERCENT / 100
+    /// The maximum bytes for images if frames, images and pending changes together may take
+    /// `pages_bytes`, of which pending changes take `buffered_bytes`.
+    pub fn images_bytes_max(self, pages_bytes: usize, buffered_bytes: usize) -> usize {
+        let left = pages_bytes.saturating_sub(buffered_bytes);
+        (left * IMAGES_PERCENT / 100).min(left.saturating_sub(pages_bytes * FRAMES_PERCENT / 100))
     }
 
     /// The maximum bytes for pending changes if frames, images and pending changes together may
     /// take `pages_bytes`.
     pub fn buffered_bytes_max(self, pages_bytes: usize) -> usize {
-        pages_bytes / BUFFERED_PART
+        pages_bytes * BUFFERED_PERCENT / 100
     }
 
     /// The maximum bytes for filters of keys.

@@ -70,4 +70,4 @@ pub(crate) use shards::{Shards, TakesMemory};
 pub use statistics::{Cached, CurvePoint, PoolFlow, PoolStats};
 pub use trees::{PageCounts, TreeBytes, TreeDef};
 pub use upkeep::{Rotated, RotationPass, Scrubbed, Upkeep};
-pub use writing::{EndedEpoch, EpochState, Pressure, WrittenEpoch};
+pub use writing::{EndedEpoch, EpochState, WrittenEpoch};

@@ -129,7 +129,7 @@ impl Run {
         self.now_ns += self.rng.below(50_000_000);
         let db = self.db();
         let result = match self.now_ns % 3 {
-            0 => db.pool.clean_step(self.now_ns, 0, 2000).map(drop),
+            0 => db.pool.clean_step().map(drop),
             1 => db.upkeep.gc_step(self.now_ns, 2000).map(drop),
             _ => db.upkeep.collect(4096).map(drop),
         };

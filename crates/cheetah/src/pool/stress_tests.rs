@@ -68,10 +68,8 @@ fn whole_mini_transactions_only(config: &Config, pages: u64, threads: usize) {
             }
         });
         scope.spawn(|| {
-            let mut now_ns = 0;
             while !stop.load(Ordering::SeqCst) {
-                now_ns += 1_000_000;
-                db.pool.clean_step(now_ns, 0, 2000).unwrap();
+                db.pool.clean_step().unwrap();
                 db.upkeep.collect(8192).unwrap();
             }
         });

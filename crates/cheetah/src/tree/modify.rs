@@ -13,6 +13,7 @@
 use super::descend::{Landing, Target};
 use super::merge::worth_merging;
 use super::path::Basis;
+use super::split::Split;
 use super::{Path, Tree};
 use crate::base::{reach, Result};
 use crate::format::page::{BufferedChange, NoRoom, PageMut, PageView, Pending, RecordRef};
@@ -43,6 +44,11 @@ pub enum Removed {
         small: bool,
     },
 }
+
+/// A leaf that is loaded because it has no room for one more pending change is split from this fill
+/// on, in percent. Pending changes count with an upper bound, so such a leaf is seldom full: without
+/// the split it would be loaded several times, each time for fewer changes.
+const CROWDED_PERCENT: usize = 80;
 
 /// A change of one record that may need room.
 #[derive(Clone, Copy)]
@@ -78,6 +84,15 @@ impl Write<'_> {
             }
         }
         Ok(Changed::Done)
+    }
+
+    /// Returns whether an insert into a leaf that has no room for one more pending change should
+    /// split it now, because the next inserts would load it again soon. Leaves that keys in order
+    /// fill stay whole.
+    fn splits_early(&self, leaf: &PageView<'_>, key: &[u8], near: usize) -> bool {
+        let is_full = leaf.used_bytes() * 100 >= leaf.bytes().len() * CROWDED_PERCENT;
+        let is_inside = || leaf.search_near(key, near).is_err_and(|slot| slot < leaf.count());
+        matches!(self, Write::Insert(_)) && is_full && !leaf.is_in_run() && is_inside()
     }
 
     /// The change in the form that the plan of a split needs.
@@ -179,13 +194,18 @@ impl Tree {
         write: Write<'_>,
     ) -> Result<Changed> {
         loop {
-            let near = path.near;
+            let (near, is_crowded) = (path.near, std::mem::take(&mut path.is_crowded));
             let leaf = self.leaf_of(path, key)?;
             let mut guard = leaf.write(mtr);
             if !self.is_leaf_of(&PageView::new(&guard), key) {
                 drop(guard);
                 path.release();
                 continue;
+            }
+            if is_crowded && write.splits_early(&PageView::new(&guard), key, near) {
+                drop(guard);
+                reach::mark("crowded leaf split early");
+                return self.split_and_write(mtr, path, key, write, Split::Early);
             }
             if let Ok(changed) = write.attempt(&mut guard, key, near) {
                 return Ok(changed);
@@ -198,7 +218,7 @@ impl Tree {
                 }
             }
             drop(guard);
-            return self.split_and_write(mtr, path, key, write);
+            return self.split_and_write(mtr, path, key, write, Split::ForRoom);
         }
     }
 

@@ -22,6 +22,8 @@ pub struct Path {
     pub(super) ticket: KeyTicket,
     /// The slot in which the last search found its key: the next search begins there.
     pub(super) near: usize,
+    /// Whether the leaf was loaded because it had no room for one more pending change.
+    pub(super) is_crowded: bool,
 }
 
 /// The knowledge about the record of a ticket's key.

@@ -32,19 +32,30 @@ const STEPS_MAX: usize = 1000;
 /// A placeholder for a child's page ID. Only its size matters.
 const ANY_CHILD: [u8; 5] = [0; 5];
 
+/// When a leaf is split.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Split {
+    /// If it has no room for the record.
+    ForRoom,
+    /// In any case, once.
+    Early,
+}
+
 impl Tree {
-    /// Splits pages until the leaf has room for `write`, and does the write.
+    /// Splits pages until the leaf has room for `write` and was split as `split` says, and does the
+    /// write.
     pub(super) fn split_and_write(
         &self,
         mtr: &MiniTransaction<'_>,
         path: &mut Path,
         key: &[u8],
         write: Write<'_>,
+        split: Split,
     ) -> Result<Changed> {
         let _structure = self.structure.lock();
         for _ in 0..STEPS_MAX {
             self.make_exact(path, key)?;
-            if let Some(changed) = self.split_step(mtr, path, key, write)? {
+            if let Some(changed) = self.split_step(mtr, path, key, write, split)? {
                 return Ok(changed);
             }
         }
@@ -79,19 +90,22 @@ impl Tree {
         false
     }
 
-    /// Does the write if the leaf has room now. Otherwise splits one page of the exact `path`, and
-    /// then does the write if that page was the leaf. Returns `None` if another step is needed.
+    /// Does the write if the leaf has room now and need not be split. Otherwise splits one page of the exact `path`, and
+    /// does the write if that page was the leaf. Returns `None` if another step is needed.
     fn split_step(
         &self,
         mtr: &MiniTransaction<'_>,
         path: &mut Path,
         key: &[u8],
         write: Write<'_>,
+        split: Split,
     ) -> Result<Option<Changed>> {
         let Some((leaf, parents)) = path.pages.split_last() else { return Ok(None) };
         let mut guard = leaf.write(mtr);
-        if let Ok(changed) = write.attempt(&mut guard, key, 0) {
-            return Ok(Some(changed));
+        if split == Split::ForRoom {
+            if let Ok(changed) = write.attempt(&mut guard, key, 0) {
+                return Ok(Some(changed));
+            }
         }
         let view = PageView::new(&guard);
         let Some(plan) = plan_split(view, &write.pending(&view, key)) else {

@@ -36,9 +36,12 @@ impl Tree {
             Expect::Live => (record_bytes, VERSION_BYTES),
             Expect::New | Expect::Any => (0, record_bytes),
         };
-        let ticket = self.above_leaf(Target::Key(key), &mut (), |above: Above<'_>| {
-            above.child().and_then(|leaf| self.leaves.ticket(leaf, growth_bytes))
+        let (ticket, is_crowded) = self.above_leaf(Target::Key(key), &mut (), |above: Above<'_>| {
+            let Some(leaf) = above.child() else { return (None, false) };
+            let ticket = self.leaves.ticket(leaf, growth_bytes);
+            (ticket, ticket.is_none() && self.leaves.lacks_room(leaf, growth_bytes))
         })?;
+        path.is_crowded = is_crowded;
         if let Some(ticket) = ticket {
             path.release();
             path.tree = self.def.id;
@@ -52,10 +55,14 @@ impl Tree {
     /// `record`, or for removing the record of `key`. May do I/O.
     pub fn prepare_change(&self, key: &[u8], record: Option<RecordRef<'_>>, path: &mut Path) -> Result<()> {
         let ticket = path.ticket.for_key(key).filter(|_| path.tree == self.def.id && !path.has_leaf());
-        match ticket.is_some_and(|ticket| self.leaves.is_good(ticket, path.ticket.growth_bytes(record))) {
-            true => Ok(()),
-            false => self.prepare(key, path),
+        if let Some(ticket) = ticket {
+            let growth_bytes = path.ticket.growth_bytes(record);
+            if self.leaves.is_good(ticket, growth_bytes) {
+                return Ok(());
+            }
+            path.is_crowded = self.leaves.lacks_room(ticket.pid(), growth_bytes);
         }
+        self.prepare(key, path)
     }
 
     /// Returns `true` if `path` pins a leaf. Otherwise reserves space for writing `record`, or for

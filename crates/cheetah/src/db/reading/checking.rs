@@ -1,7 +1,7 @@
 //! CHECK TABLE in a transaction.
 
 use crate::base::{sound, Result};
-use crate::check::{self, CheckReport, Checker, ExpectedEntries};
+use crate::check::{self, CheckReport, Checker, Expected, ExpectedEntries};
 use crate::db::Transaction;
 use crate::table::Table;
 use std::sync::Arc;
@@ -16,6 +16,15 @@ impl Transaction {
         table: &Arc<Table>,
         expected: &mut ExpectedEntries<'_>,
     ) -> Result<CheckReport> {
+        self.check_table_as(table, true, Some(Expected { entries: expected, repeats: &|_, _| false }))
+    }
+
+    /// Like [`check_table`](Self::check_table), for payloads that may repeat their key.
+    pub fn check_table_expecting(
+        &mut self,
+        table: &Arc<Table>,
+        expected: Expected<'_, '_>,
+    ) -> Result<CheckReport> {
         self.check_table_as(table, true, Some(expected))
     }
 
@@ -25,7 +34,7 @@ impl Transaction {
         &mut self,
         table: &Arc<Table>,
         extended: bool,
-        expected: Option<&mut ExpectedEntries<'_>>,
+        expected: Option<Expected<'_, '_>>,
     ) -> Result<CheckReport> {
         self.catch_up()?;
         self.core.health.check()?;

@@ -99,8 +99,7 @@ impl Transaction {
         self.filled.insert(table.id());
     }
 
-    /// Makes the tables that the transaction created and filled known to new snapshots (K1 of
-    /// `known_since.rs`).
+    /// Makes the tables that the transaction created and filled known to new snapshots (table::K1).
     fn show_filled_tables(&mut self) {
         let filled = std::mem::take(&mut self.filled);
         if !sound!(true, "create: show a table before all its rows") {

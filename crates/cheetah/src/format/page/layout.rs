@@ -80,6 +80,9 @@ pub(super) const AT_CONTENT_POSITION: usize = 40;
 pub(super) const FLAG_DEAD: u8 = 1;
 pub(super) const FLAG_HAS_HIGH: u8 = 2;
 pub(super) const NO_SLOT: u16 = u16::MAX;
+/// The number of consecutive inserts at neighbouring positions that count as inserting in key
+/// order.
+pub(super) const RUN_MIN: i16 = 3;
 pub(super) const CHILD_BYTES: usize = 5;
 
 /// The maximum size of a cell without suffix and payload: slot, flags, two lengths of up to 3 bytes

@@ -11,10 +11,6 @@ use super::view::PageView;
 use super::write::build_page;
 use crate::base::PageId;
 
-/// The number of consecutive inserts at neighbouring positions that count as inserting in key
-/// order.
-const RUN_MIN: i16 = 3;
-
 /// The record that does not fit.
 #[derive(Clone, Copy, Debug)]
 pub struct Pending<'a> {

@@ -210,6 +210,11 @@ impl<'a> PageView<'a> {
         u64_at(self.bytes, AT_CONTENT_POSITION)
     }
 
+    /// Returns whether the last inserts had neighbouring keys in order.
+    pub fn is_in_run(&self) -> bool {
+        self.insert_run().1.abs() >= RUN_MIN
+    }
+
     /// Slot of the last insert, and the signed length of the run of neighbouring inserts that it
     /// belongs to.
     pub(super) fn insert_run(&self) -> (Option<usize>, i16) {

@@ -345,13 +345,13 @@ fn pages_of_a_load_are_written_with_the_first_dictionary() {
     assert!(db.pool.trial(TREE).may_write_early() && !db.pool.trial(TREE).has_been_made());
     db.pool.note_finished(pids.iter().copied());
     let written = || db.pool.counters.writes.get() + db.pool.counters.blob_writes.get();
-    for step in 0..3 {
-        assert_eq!(db.pool.clean_step(step, 0, 2000).unwrap(), 0);
+    for _ in 0..3 {
+        assert_eq!(db.pool.clean_step().unwrap(), 0);
         // From the second round on, another thread seems to make the trial.
         db.pool.trees.get(TREE).put_trial_off(PAGES + 64);
     }
     assert!(db.pool.trial(TREE).run().unwrap());
-    db.pool.clean_step(4, 0, 2000).unwrap();
+    db.pool.clean_step().unwrap();
     assert_eq!(written(), PAGES);
     let named = pids.iter().filter(|pid| names_dictionary(&db, **pid)).count();
     assert!(named * 10 > pids.len() * 9, "{named} of {}", pids.len());

@@ -134,14 +134,6 @@ impl EpochChanges {
         pids
     }
 
-    /// Returns about `limit` dirty pages, or all dirty pages if there are fewer.
-    pub(in crate::pool) fn some_dirty_pids(&self, limit: usize) -> Vec<PageId> {
-        let share = limit.div_ceil(self.shards.len());
-        let mut pids = Vec::new();
-        self.each(|shard| pids.extend(shard.dirty.iter().take(share)));
-        pids
-    }
-
     /// Number of dirty pages.
     pub(in crate::pool) fn dirty_count(&self) -> usize {
         self.dirty_count.load(Relaxed)

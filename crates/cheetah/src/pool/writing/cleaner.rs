@@ -1,20 +1,23 @@
 //! The cleaner: writes dirty pages in the background, so that threads that need memory find clean
 //! pages.
 //!
-//! A page is written shortly before its eviction and not earlier, because a page that still changes
-//! would be written again. So a load writes each page about once. If most of the memory is dirty,
-//! the cleaner writes any dirty page.
+//! A page is written shortly before it is evicted, not earlier: a page that still changes would be
+//! written again. So a load writes each page about once. The share of dirty pages does not matter:
+//! a pool may consist of dirty pages, as long as the next ones to be evicted are clean.
 //!
 //! Finished pages hardly change: pages that a load built completely, or that a dump with ascending
 //! keys has filled. They are written while later pages are filled, but not before the first
 //! dictionary of their tree was tried. A page that changes later is written again. Pages of large
 //! values are written early too, once enough further pages of large values follow.
 //!
+//! Invariants
+//!   C1  The cleaner writes a page only if it is among the next 1/`LEAVING_SHARE` of the frames to
+//!       be evicted, or is finished, or belongs to the epoch that a checkpoint writes. Otherwise
+//!       pages that change often are written for each few changes.
 //! Locks     `finished` is innermost: it is taken under page latches.
 
 use super::cleaner_work::{Cleaner, STEP_PAGES_MAX};
-use super::pressure::Pressure;
-use crate::base::{PageId, Result};
+use crate::base::{sound, PageId, Result};
 use crate::pool::eviction::Purpose;
 use crate::pool::{PageClass, Pool};
 use std::time::Duration;
@@ -27,34 +30,28 @@ const SPARE_SHARE_MAX: usize = 8;
 /// The maximum number of leaves folded in one step. During a fold the cleaner makes no room for
 /// threads that read.
 const FOLDS_OF_STEP: usize = 16;
-/// The frames that are evicted next should be clean: 1/`LEAVING_SHARE` of the frames.
-const LEAVING_SHARE: usize = 16;
-/// The maximum number of frames of each queue checked for dirty pages. The queues are locked during
-/// the checks.
+/// The frames that are evicted next should be clean: the number of frames divided by
+/// `LEAVING_SHARE`.
+const LEAVING_SHARE: usize = 8;
+/// The maximum number of frames checked in each queue to find the dirty ones: the queues are locked
+/// meanwhile.
 const LEAVING_LOOKS_MAX: usize = 512;
 /// The newest large values may take 1/`VALUES_KEPT_PART` of the frames before the cleaner writes
 /// the oldest of them. Before that, short-lived values are freed.
 const VALUES_KEPT_PART: usize = 32;
 
 impl Pool {
-    /// Does one step of the cleaner. The step writes pages that will be evicted soon, finished
-    /// pages, and other pages if too many are dirty. It also evicts ahead of need, folds leaves,
-    /// frees memory beyond the limits, and updates the memory counts. `log_percent` is the log
-    /// written since the last checkpoint, in percent of its limit. Returns the number of pages
-    /// written, or evicted because the limit has fallen. After a result of 0 the next step is not
-    /// urgent.
-    pub fn clean_step(&self, now_ns: u64, log_percent: u64, io_capacity: u32) -> Result<usize> {
+    /// Does one step of the cleaner: writes pages that will be evicted soon, and finished pages,
+    /// evicts ahead of need, folds leaves, frees memory beyond the limits, and updates the memory
+    /// counts. Returns the number of pages written, or evicted because the limit has fallen: after
+    /// 0 the next step is not urgent.
+    pub fn clean_step(&self) -> Result<usize> {
         self.health.check()?;
         self.count_memory();
         self.image_cache.give_way(self.counters.evictions.get(), self.queues.frames_count());
         self.buffers.give_back_idle();
         let mut written = self.cleaner.clean_leaving(self)?;
         written += self.cleaner.clean_finished(self)?;
-        let pressure = self.pressure(log_percent);
-        let due = self.cleaner.due(now_ns, pressure.cleaner_pages_per_second(io_capacity));
-        if pressure.is_high() {
-            written += self.cleaner.clean_any(self, due as usize)?;
-        }
         written += self.cleaner.keep_spare_frames(self)?;
         // This is the last part, because an unreadable page must not delay the other work.
         written += self.beside.step(self, FOLDS_OF_STEP)?;
@@ -72,14 +69,8 @@ impl Pool {
         self.cleaner.call();
     }
 
-    /// The current pressure. `log_percent` is as in [`clean_step`](Self::clean_step).
-    pub fn pressure(&self, log_percent: u64) -> Pressure {
-        let limit = (self.memory.frames_limit() as u64).max(1);
-        Pressure { dirty_percent: (self.dirty_bytes() as u64 * 100 / limit).min(100), log_percent }
-    }
-
-    /// Queues pages for the cleaner that a load has built completely, or that will not change
-    /// again.
+    /// Queues pages for the cleaner that a load has built completely, or that will not change any
+    /// more.
     pub fn note_finished(&self, pages: impl Iterator<Item = PageId>) {
         self.cleaner.note_finished(pages);
     }
@@ -99,9 +90,13 @@ impl Cleaner {
         if pool.buffers.in_use() + share <= pool.memory.frames_limit() {
             return Ok(0);
         }
-        let looks = (pool.queues.frames_count() / LEAVING_SHARE).min(LEAVING_LOOKS_MAX);
+        let share = match sound!(true, "cleaner: write any dirty page") {
+            true => LEAVING_SHARE,
+            false => 1,
+        };
+        let looks = (pool.queues.frames_count() / share).min(LEAVING_LOOKS_MAX);
         let leaving = pool.queues.leaving_dirty(looks.max(1));
-        self.write_pages(pool, leaving.into_iter().take(STEP_PAGES_MAX as usize))
+        self.write_pages(pool, leaving.into_iter().take(STEP_PAGES_MAX))
     }
 
     /// Writes some of the finished pages. Pages that wait for a dictionary return to the end of the
@@ -126,12 +121,6 @@ impl Cleaner {
         state.is_some_and(|state| state.awaits_first_trial())
     }
 
-    /// Writes up to `pages_max` dirty pages of the current epoch.
-    fn clean_any(&self, pool: &Pool, pages_max: usize) -> Result<usize> {
-        let pids = pool.changes_of(pool.epoch()).some_dirty_pids(pages_max);
-        self.write_pages(pool, pids.into_iter().take(pages_max))
-    }
-
     /// Writes the pages that are dirty and whose latch is free. Returns their number.
     fn write_pages(&self, pool: &Pool, pids: impl Iterator<Item = PageId>) -> Result<usize> {
         let mut written = 0;
@@ -153,12 +142,7 @@ impl Cleaner {
         let frames = pool.memory.frames_limit() / page_bytes;
         let pages = (frames / SPARE_SHARE).max(SPARE_PAGES_MIN).min(frames / SPARE_SHARE_MAX).max(1);
         let before = pool.counters.evictions.get();
-        pool.evict_until_fits(
-            PageClass::Base,
-            pages * page_bytes,
-            STEP_PAGES_MAX as usize,
-            Purpose::Cleaning,
-        )?;
+        pool.evict_until_fits(PageClass::Base, pages * page_bytes, STEP_PAGES_MAX, Purpose::Cleaning)?;
         let evicted = (pool.counters.evictions.get() - before) as usize;
         Ok(if pool.buffers.excess() > 0 { evicted } else { 0 })
     }

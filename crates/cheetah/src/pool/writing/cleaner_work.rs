@@ -1,4 +1,4 @@
-//! The queues of the cleaner, and its schedule.
+//! The queues of the cleaner, and the sleep of its thread.
 
 use crate::base::PageId;
 use parking_lot::{Condvar, Mutex};
@@ -6,10 +6,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
-/// The cleaner makes up for at most this time, in nanoseconds.
-const CATCH_UP_NS: u64 = 1_000_000_000;
 /// The maximum number of pages that each part of a step writes.
-pub(super) const STEP_PAGES_MAX: u64 = 256;
+pub(super) const STEP_PAGES_MAX: usize = 256;
 
 /// The maximum number of pages in each queue. Further pages are not queued: a checkpoint writes
 /// them.
@@ -18,7 +16,6 @@ const SETTLED_PAGES_MAX: usize = 1 << 16;
 /// The cleaner's state between its steps.
 #[derive(Default, Debug)]
 pub(in crate::pool) struct Cleaner {
-    schedule: Mutex<Schedule>,
     finished: Mutex<FinishedPages>,
     /// Whether the cleaner's thread sleeps without work.
     is_idle: AtomicBool,
@@ -35,26 +32,6 @@ struct FinishedPages {
     loaded: VecDeque<PageId>,
     /// Pages of large values that transactions have written.
     values: VecDeque<PageId>,
-}
-
-/// The last run of the cleaner, and its unused page budget.
-#[derive(Default, Debug)]
-struct Schedule {
-    last_ns: u64,
-    /// The budget in millionths of a page.
-    credit: u64,
-}
-
-impl Schedule {
-    /// The number of pages due at `now_ns` at a rate of `rate` pages a second.
-    fn due(&mut self, now_ns: u64, rate: u64) -> u64 {
-        let elapsed_ns = now_ns.saturating_sub(self.last_ns).min(CATCH_UP_NS);
-        self.last_ns = now_ns;
-        self.credit = (self.credit + rate * elapsed_ns / 1000).min(STEP_PAGES_MAX * 1_000_000);
-        let pages = self.credit / 1_000_000;
-        self.credit -= pages * 1_000_000;
-        pages
-    }
 }
 
 impl Cleaner {
@@ -79,12 +56,7 @@ impl Cleaner {
         self.is_idle.store(false, SeqCst);
     }
 
-    /// The number of pages due at `now_ns` at a rate of `rate` pages a second.
-    pub(super) fn due(&self, now_ns: u64, rate: u64) -> u64 {
-        self.schedule.lock().due(now_ns, rate)
-    }
-
-    /// Queues pages that a load has built, or that will not change again.
+    /// Queues pages that a load has built, or that will not change any more.
     pub(super) fn note_finished(&self, pages: impl Iterator<Item = PageId>) {
         let loaded = &mut self.finished.lock().loaded;
         loaded.extend(pages.take(SETTLED_PAGES_MAX - loaded.len()));
@@ -100,9 +72,9 @@ impl Cleaner {
     /// newest pages of large values stay.
     pub(super) fn take_finished(&self, values_kept: usize) -> Vec<PageId> {
         let FinishedPages { loaded, values } = &mut *self.finished.lock();
-        let from_values = values.len().saturating_sub(values_kept).min(STEP_PAGES_MAX as usize);
+        let from_values = values.len().saturating_sub(values_kept).min(STEP_PAGES_MAX);
         let mut pages: Vec<_> = values.drain(..from_values).collect();
-        pages.extend(loaded.drain(..loaded.len().min(STEP_PAGES_MAX as usize)));
+        pages.extend(loaded.drain(..loaded.len().min(STEP_PAGES_MAX)));
         pages
     }
 }

@@ -19,7 +19,6 @@ mod cleaner_work;
 mod ended_epoch;
 mod epoch_in_writing;
 mod hand_over;
-mod pressure;
 mod write_beside;
 mod write_out;
 
@@ -29,4 +28,3 @@ pub(in crate::pool) use cleaner_work::Cleaner;
 pub use ended_epoch::{EndedEpoch, EpochState, WrittenEpoch};
 pub(in crate::pool) use epoch_in_writing::EpochInWriting;
 pub(in crate::pool) use hand_over::HandOver;
-pub use pressure::Pressure;

@@ -7,8 +7,7 @@
 //!   - Work that would be refused, or that has used part of the reserve, frees space first.
 
 use super::parts::Core;
-use crate::base::stages::Stage;
-use crate::base::{brake, sound, Error, Result};
+use crate::base::{sound, Error, Result};
 use crate::log::{Log, Space};
 use crate::pool::Reserve;
 use parking_lot::Mutex;
@@ -91,10 +90,7 @@ impl Core {
             }
         }
         match need {
-            Need::New => {
-                self.slow_down();
-                log.wait_for_space(need.stays(), interrupted)
-            }
+            Need::New => log.wait_for_space(need.stays(), interrupted),
             Need::Delete if !is_full => log.wait_for_space(need.stays(), interrupted),
             Need::Back => self.find_log_file(log, Reserve::Nothing),
             _ => self.find_log_file(log, Reserve::Last),
@@ -158,19 +154,6 @@ impl Core {
         match need {
             Need::New if !is_redo => self.pool.make_room(pages),
             _ => ignore_disk_full(self.pool.make_room_from_reserve(pages)),
-        }
-    }
-
-    /// Delays a writer slightly when most of the memory is dirty, so that the cleaner keeps ahead
-    /// and no writer has to stop.
-    fn slow_down(&self) {
-        let delay_ns = match self.pace.has_threads() {
-            true => self.pool.pressure(0).delay_ns(),
-            false => 0,
-        };
-        if let Some(owed_ns) = brake::owe(delay_ns) {
-            let _stall = self.begin_stall(Stage::Memory);
-            self.clock.sleep_ns(owed_ns);
         }
     }
 

@@ -242,7 +242,7 @@ fn most_that_waits() -> usize {
         let memory = db.pool.memory();
         most = most.max(memory.used(MemoryUse::Buffered) * 100 / memory.buffered_limit());
         if step % 500 == 0 {
-            db.pool.clean_step(step, 0, 2000).unwrap();
+            db.pool.clean_step().unwrap();
             let status = db.pool.status();
             let of_pages = [MemoryUse::Frames, MemoryUse::Images, MemoryUse::Buffered];
             let of_pages = of_pages.map(|of| memory.used(of)).iter().sum::<usize>();
@@ -312,10 +312,8 @@ fn change_what_is_folded(bug: Option<&'static str>, reached_count: &AtomicU64, s
         let (db, has_ended) = (&db, &has_ended);
         let cleaner = scope.spawn(move || {
             let bug = bug.map(plant);
-            let mut now_ns = 0;
             while !has_ended.load(Relaxed) {
-                now_ns += 1_000_000;
-                db.pool.clean_step(now_ns, 0, 2000).unwrap();
+                db.pool.clean_step().unwrap();
                 reached_count.store(bug.as_ref().map_or(0, Planted::reached_count), Relaxed);
             }
         });

@@ -49,7 +49,6 @@ pub(super) fn run(keys: Keys, seed: u64) {
     let mut rng = Rng::new(seed);
     let mut db = Database::new(&Config::tiny());
     let mut fixture = Fixture::empty(db.leaves.clone());
-    let mut now_ns = 0;
     for crash in 0..CRASHES {
         let mut committed = checkpoint_under_changes(&db, &mut fixture, keys, &mut rng);
         for round in 0..ROUNDS {
@@ -57,8 +56,7 @@ pub(super) fn run(keys: Keys, seed: u64) {
             for _ in 0..rng.below(STEPS_PER_ROUND) {
                 fixture.step(keys, inserts_of_ten, &mut rng);
             }
-            now_ns += 10_000_000;
-            db.pool.clean_step(now_ns, 0, 2000).unwrap();
+            db.pool.clean_step().unwrap();
             db.upkeep.collect(8192).unwrap();
             if rng.below(2) == 0 {
                 committed = checkpoint_under_changes(&db, &mut fixture, keys, &mut rng);
@@ -88,7 +86,7 @@ fn leaves_that_are_left_full_are_written_early_where_a_checkpoint_is_to_come() {
                 db.pool.trial(fixture.tree.def().id).finish().unwrap();
             }
         }
-        db.pool.clean_step(1, 0, 2000).unwrap();
+        db.pool.clean_step().unwrap();
         let bytes = db.pool.tree_bytes(fixture.tree.def().id);
         fixture.check();
         (bytes.stored_by_class.total() * 100).checked_div(bytes.pages).unwrap()

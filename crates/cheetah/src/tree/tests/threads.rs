@@ -8,7 +8,6 @@ use crate::pool::Pool;
 use crate::tree::{Changed, Path, SeekMode, Tree};
 use cheetah_io::rng::Rng;
 use cheetah_io::sim::CrashPolicy;
-use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -118,15 +117,13 @@ fn writers_and_readers_at_once_agree() {
 fn evictions_and_checkpoints_go_on_under_writers_and_readers() {
     let db = Database::new(&Config { buffer_pool_bytes: 256 << 10, ..Config::tiny() });
     let fixture = Fixture::empty(db.leaves.clone());
-    let now_ns = Cell::new(0);
     std::thread::scope(|scope| {
         let pool = &db.pool;
         pool.begin_read_ahead();
         let _end = EndOnDrop(pool);
         (0..2).for_each(|_| drop(scope.spawn(|| pool.serve_read_ahead())));
         stress(&fixture, || {
-            now_ns.set(now_ns.get() + 1_000_000);
-            db.pool.clean_step(now_ns.get(), 0, 2000).unwrap();
+            db.pool.clean_step().unwrap();
             db.upkeep.collect(8192).unwrap();
             db.checkpoint().unwrap();
         });
