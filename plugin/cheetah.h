@@ -1201,7 +1201,8 @@ typedef struct {
   uint32_t depth;
 } CheetahIndexStats;
 
-// Returns 1 if a payload of a secondary index repeats what the key of its entry states, otherwise 0.
+// Returns 1 if a payload of a secondary index repeats what the key of its entry states. Otherwise
+// returns 0.
 typedef uint8_t (*CheetahPayloadTest)(void *context, uint32_t index_no, CheetahBytes payload);
 
 // Called when the transaction of one session waits for the transaction of another session.
@@ -1947,8 +1948,8 @@ int32_t cheetah_records_in_range(const CheetahTable *table,
                                  uint64_t *count);
 
 // Walks the whole current table, compares every index with the entries that `expected` computes,
-// and passes a description of each fault to the sink. `repeats` returns 1 for a payload that repeats
-// what the key of its entry states: it may be missing. Takes no locks. Blocks for I/O.
+// and passes a description of each fault to the sink. `repeats` returns 1 for a payload that
+// repeats what the key of its entry states: it may be missing. Takes no locks. Blocks for I/O.
 int32_t cheetah_check_table(CheetahTxn *txn,
                             const CheetahTable *table,
                             CheetahExpectedEntries expected,

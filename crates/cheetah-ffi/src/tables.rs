@@ -282,8 +282,8 @@ pub(crate) unsafe fn of_row<'t>(
 }
 
 /// Walks the whole current table, compares every index with the entries that `expected` computes,
-/// and passes a description of each fault to the sink. `repeats` returns 1 for a payload that repeats
-/// what the key of its entry states: it may be missing. Takes no locks. Blocks for I/O.
+/// and passes a description of each fault to the sink. `repeats` returns 1 for a payload that
+/// repeats what the key of its entry states: it may be missing. Takes no locks. Blocks for I/O.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_check_table(
     txn: &mut CheetahTxn,

@@ -68,7 +68,7 @@ fn run(
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
                 let now_ns = started.elapsed().as_nanos() as u64;
-                pool.clean_step(now_ns, 0, config.io_capacity).expect("cleaning");
+                pool.clean_step().expect("cleaning");
                 upkeep.gc_step(now_ns, config.io_capacity).expect("collecting");
                 std::thread::sleep(Duration::from_millis(10));
             }

@@ -607,8 +607,8 @@ fn memory_follows_a_limit_that_changes() {
 }
 
 /// Dirties all pages of a pool that is nearly full, without using any of them twice, and runs one
-/// step of the cleaner. Returns the positions of the written pages in the order of eviction, and the
-/// number of pages.
+/// step of the cleaner. Returns the positions of the written pages in the order of eviction, and
+/// the number of pages.
 fn written_of_a_dirty_pool() -> (Vec<usize>, usize) {
     let db = Database::new(&Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() });
     // The memory of the first checkpoint is allocated before the pool is filled.

@@ -45,9 +45,9 @@ pub enum Removed {
     },
 }
 
-/// A leaf that is loaded because it has no room for one more pending change is split from this fill
-/// on, in percent. Pending changes count with an upper bound, so such a leaf is seldom full: without
-/// the split it would be loaded several times, each time for fewer changes.
+/// The fill in percent from which on a leaf is split when it is loaded because it has no room for a
+/// pending change. Pending changes count with an upper bound, so such a leaf is seldom full.
+/// Without the split it would be loaded several times, each time for fewer changes.
 const CROWDED_PERCENT: usize = 80;
 
 /// A change of one record that may need room.

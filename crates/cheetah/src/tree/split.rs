@@ -90,8 +90,9 @@ impl Tree {
         false
     }
 
-    /// Does the write if the leaf has room now and need not be split. Otherwise splits one page of the exact `path`, and
-    /// does the write if that page was the leaf. Returns `None` if another step is needed.
+    /// Does the write if the leaf has room now and need not be split. Otherwise splits one page of
+    /// the exact `path`, and does the write if that page was the leaf. Returns `None` if another
+    /// step is needed.
     fn split_step(
         &self,
         mtr: &MiniTransaction<'_>,

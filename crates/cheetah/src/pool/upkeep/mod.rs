@@ -22,7 +22,7 @@
 //!   I6  A pass of scrubbing reads every image that exists during the whole pass once. It begins at
 //!       a random page, so that all images are read eventually even if the database is never open
 //!       for a whole pass.
-//!   E15 Rotation moves images by the rules of garbage collection (C1, leaves::B6, leaves::V5),
+//!   E15  Rotation moves images by the rules of garbage collection (C1, leaves::B6, leaves::V5),
 //!       through `install`, with a new nonce each. A page with unwritten changes is left to the
 //!       checkpoint after the pass. Pending changes of a leaf are applied to it first.
 //! Locks     `collection`, and `state` of rotation and of scrubbing, are the outermost locks of
