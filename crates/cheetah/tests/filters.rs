@@ -91,7 +91,7 @@ fn run(seed: u64) {
 
 fn caught(name: &'static str) {
     let bug = plant(name);
-    let found = (0..10).any(|seed| catch_unwind(|| run(seed)).is_err());
+    let found = (0..60).any(|seed| catch_unwind(|| run(seed)).is_err());
     assert!(found, "'{name}' was reached {} times, but not caught", bug.reached_count());
 }
 

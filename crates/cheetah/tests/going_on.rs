@@ -247,9 +247,9 @@ fn a_commit_that_meets_an_error_while_tidying_up_is_a_commit() {
     let rows = world.change(&mut txn, 0..ROWS);
     world.db.create_table(&spec("u")).unwrap();
     world.db.checkpoint().unwrap();
+    world.db.drop_table("u").unwrap();
     world.disk.inject(Fault::on(Op::Read).forever());
     txn.commit().unwrap();
-    world.db.drop_table("u").unwrap();
     for _ in 0..10 {
         world.clock.advance_ns(A_WHILE_NS);
         let _ = world.db.run_background();
