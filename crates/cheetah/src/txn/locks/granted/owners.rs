@@ -26,7 +26,7 @@ pub(crate) fn piece_bytes(piece: &KeySpan) -> usize {
     std::mem::size_of::<KeySpan>() * 3 / 2 + piece.heap_bytes()
 }
 
-/// The amount of an owner's locks.
+/// How many locks an owner has, and how much memory they take.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct LockSummary {
     /// The number of tables.
