@@ -25,7 +25,7 @@ class Side:
 
 
 class Comparison:
-    """Two identical engines, in which only the first of the two waiting statements changes a row."""
+    """Two identical engines: only the first of the two waiting statements changes a row."""
 
     def __init__(self, texts: list, fails: bool):
         first = min(texts.index(("a", "WAIT")), texts.index(("b", "WAIT")))
