@@ -92,7 +92,7 @@ impl Db {
         snapshot.write_to(order.path, order.outside_of, pace, order.is_own, notes)
     }
 
-    /// Sets the age, in seconds, after which a waiting snapshot is abandoned. With 0 no snapshot
+    /// Sets the age, in seconds, after which a waiting snapshot is abandoned. With 0, no snapshot
     /// is kept waiting.
     pub fn set_snapshot_max_age(&self, seconds: u64) {
         self.0.background.waiting_snapshot.set_max_age(seconds);

@@ -62,9 +62,9 @@ impl Transaction {
         done
     }
 
-    /// Writes postings of rows that the transaction has locked. Under snapshot isolation a row that
-    /// changed since the snapshot was already refused. The background may have deleted postings of
-    /// the row since, which is no reason to refuse.
+    /// Writes postings of rows that the transaction has locked. Under snapshot isolation, a row
+    /// that changed after the snapshot has already been refused. The background may have deleted
+    /// postings of the row after the snapshot, which is no reason to refuse it.
     fn write_words(&mut self, write: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let locker = Arc::clone(&self.locker);
         let refuses = locker.suspend_refusals();

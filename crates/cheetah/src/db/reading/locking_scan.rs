@@ -6,8 +6,8 @@
 //! secondary index it goes to the row, locks the row, and checks that the entry still belongs to
 //! the row.
 //!
-//! When a single row is looked up by its full key and its leaf is not in memory, the row is
-//! examined under the lock of the leaf's page table entry instead of a latch.
+//! When a single row is looked up by its full key and its leaf is cold, the row is examined under
+//! the lock of the leaf's page table entry instead of a latch.
 //!
 //! Invariants
 //!   I1  If ranges are locked, every key from the start of the scan to its position is in a range
