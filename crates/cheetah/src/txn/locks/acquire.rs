@@ -96,7 +96,7 @@ impl LockTable {
     }
 
     /// Withdraws a queued request. Returns `None` if it was withdrawn, or else the answer that it
-    /// got meanwhile.
+    /// received meanwhile.
     pub fn cancel(&self, pending: &PendingLock) -> Option<Outcome> {
         let mut waits = self.waits.lock();
         if let Some(outcome) = pending.outcome() {
