@@ -85,7 +85,7 @@ pub enum Wait {
 /// The answer to a request.
 #[derive(Debug)]
 pub enum Answer {
-    /// The lock is granted, and was not held before in this mode.
+    /// The lock is granted, and the owner did not already hold it in this mode.
     Granted,
     /// The owner already held the lock, or a stronger one.
     AlreadyHeld,
