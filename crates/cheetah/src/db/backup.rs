@@ -71,8 +71,8 @@ impl Db {
             return self.write_snapshot(&self.pin_snapshot()?, order, order.notes);
         };
         let written = self.write_snapshot(&found.snapshot, order, &found.notes);
-        // In this case the error tells the caller that the snapshot was abandoned, and the next
-        // call writes a newly pinned snapshot.
+        // In this case, the error says that the snapshot was abandoned, and the next call writes a
+        // newly pinned snapshot.
         let is_told = matches!(written, Err(Error::DiskFull(_))) && found.snapshot.check().is_err();
         if written.is_err() && !is_told {
             waiting.put_back(&self.0.core, found);

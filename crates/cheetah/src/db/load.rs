@@ -85,7 +85,7 @@ impl Transaction {
 
     /// Adds a row; rows may be added in any order. Does I/O now and then. Fails with
     /// `DuplicateKey`, here or at the end, if another row has the same unique key; with `Limit` if
-    /// the key or the row is too long; and with `DiskFull`. After an error the load is over, and
+    /// the key or the row is too long; and with `DiskFull`. After an error, the load is over, and
     /// the table is empty, or has some rows that this transaction has inserted.
     pub fn load(&mut self, load: &mut Load, row: &NewRow<'_>) -> Result<()> {
         let core = Arc::clone(&self.core);
@@ -205,7 +205,7 @@ impl Transaction {
 
     /// Builds the disabled indexes of a table, sorted, from the entries that `entries_of` computes
     /// for each row, and maintains them from now on. May take long, and can be interrupted.
-    /// Otherwise like [`disable_indexes`](Self::disable_indexes). After an error the indexes are
+    /// Otherwise like [`disable_indexes`](Self::disable_indexes). After an error, the indexes are
     /// still disabled. Older snapshots are refused these indexes (`TableChanged`).
     pub fn enable_indexes(
         &mut self,

@@ -64,7 +64,7 @@ impl Transaction {
         texts: &mut dyn Texts,
     ) -> Result<Found> {
         self.core.health.check()?;
-        // Under SERIALIZABLE the search locks what it reads.
+        // Under SERIALIZABLE, the search locks what it reads.
         let of_snapshot = sound!(
             search.read == Read::Consistent || self.isolation == Isolation::Serializable,
             "full text: look for rows of a snapshot among the newest"

@@ -29,11 +29,11 @@ enum Durable {
 }
 
 impl Transaction {
-    /// Commits, and releases all locks. On return the commit is as durable as the flush mode says.
-    /// After [`commit_ordered`](Self::commit_ordered) the coordinator already knows of the commit,
-    /// and this call waits for nothing. The handle can be used for another transaction. Fails with
-    /// `RolledBack`, or an error of [`rollback`](Self::rollback), if the commit was refused. After
-    /// a fatal error the outcome is known only after the next startup.
+    /// Commits, and releases all locks. On return, the commit is as durable as the flush mode
+    /// requires. After [`commit_ordered`](Self::commit_ordered) the coordinator already knows of
+    /// the commit, and this call waits for nothing. The handle can be used for another transaction.
+    /// Fails with `RolledBack`, or an error of [`rollback`](Self::rollback), if the commit was
+    /// refused. After a fatal error, the outcome is known only after the next startup.
     pub fn commit(&mut self) -> Result<()> {
         self.commit_as(Durable::AsUsersAsk)
     }

@@ -263,7 +263,7 @@ impl Transaction {
     /// [`set_lock_wait`](Self::set_lock_wait) and [`interrupt_when`](Self::interrupt_when). Errors:
     /// `LockTimeout`, `Deadlock`, `Interrupted`, `LockTableFull`, and `RollbackUnfinished` instead
     /// of `LockTimeout` if the wait was for a rollback that encounters errors. Locks already held
-    /// are kept. After `Deadlock` and `LockTableFull` the transaction must be rolled back.
+    /// are kept. After `Deadlock` and `LockTableFull`, the transaction must be rolled back.
     pub fn lock_table(&mut self, table: &Arc<Table>, mode: LockMode) -> Result<()> {
         self.core.health.check()?;
         self.lock_table_as(table, mode.into())
@@ -569,7 +569,7 @@ impl Transaction {
     /// [`lock_table`](Self::lock_table), and for room in the log. Fails with `DuplicateKey` if a
     /// row has the same unique key, which is then locked. Fails with `Limit` if the key or the row
     /// is too long, and with `Entries` unless `row.secondary` has one entry per secondary index.
-    /// After an error nothing has changed.
+    /// After an error, nothing has changed.
     pub fn insert(&mut self, table: &Arc<Table>, row: &NewRow<'_>) -> Result<()> {
         self.write(table, RowRequest::insert(row))
     }
@@ -603,8 +603,9 @@ impl Transaction {
         self.back_to.unwrap_or_else(|| self.here())
     }
 
-    /// Rolls back all changes made after the savepoint. Keeps the locks. After `RollbackUnfinished`
-    /// the transaction continues this rollback before it does anything else (I4).
+    /// Rolls back all changes made after the savepoint. Keeps the locks. After
+    /// `RollbackUnfinished`, the transaction continues this rollback before it does anything else
+    /// (I4).
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
         let too_few = u64::from(!sound!(true, "savepoint: leave the first change"));
         let too_many = u64::from(!sound!(true, "savepoint: roll back one change more"));

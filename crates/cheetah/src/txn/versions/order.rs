@@ -72,7 +72,7 @@ impl Versions {
     /// sets the outcome, and publishes the stamp. Only one transaction at a time ends, so `publish`
     /// must be short, and must not wait for a thread that waits for this call. `publish` does I/O
     /// only where a mini-transaction must: for a full log buffer, or a page that the ended epoch
-    /// needs. After an error of `publish` nothing is published; the caller stops the engine.
+    /// needs. After an error of `publish`, nothing is published; the caller stops the engine.
     pub fn finish<R>(
         &self,
         txn: TxnId,
