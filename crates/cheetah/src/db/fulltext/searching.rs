@@ -108,7 +108,7 @@ impl Transaction {
 
     /// Returns the rank that a search found for the row with the key `key`, or `None` if the row
     /// does not match. If other transactions changed the row after the search and this transaction
-    /// has then locked it, its newest state is ranked: a second search ranks the row and all later
+    /// has then locked it, its newest state is ranked. A second search ranks the row and all later
     /// rows. May do I/O; errors are those of [`search`](Self::search).
     pub fn rank_now(
         &mut self,

@@ -6,8 +6,8 @@
 //! secondary index it goes to the row, locks the row, and checks that the entry still belongs to
 //! the row.
 //!
-//! When a single row is looked up by its full key and its leaf is cold, the row is examined under
-//! the lock of the leaf's page table entry instead of a latch.
+//! If a single row is looked up by its full key and its leaf is cold, the scan examines the row
+//! under the lock of the leaf's page table entry instead of a latch.
 //!
 //! Invariants
 //!   I1  If ranges are locked, every key from the start of the scan to its position is in a range
@@ -18,7 +18,7 @@
 //!       scan's own transaction: the scan has the row's newest version.
 //!   I3  The scan stops at a row that it has not locked only if the caller allows this.
 //!       `is_unlocked` then returns true.
-//!   I4  The scan skips a record that was delete-marked by a transaction that has ended: only an
+//!   I4  The scan skips a record that was delete-marked by a transaction that has ended. Only an
 //!       insert could bring the record back, and the lock on the range prevents that.
 //!   I5  Consecutive delete-marked records in a leaf are skipped in one step, under one latch.
 //!       Their range is locked together with the range of the next record that is not skipped, and

@@ -8,8 +8,8 @@
 //!   I1  The lock table never sleeps: a request is answered, or queued with a [`PendingLock`]. The
 //!       caller decides how to wait, and how long, so that a simulator can interleave transactions.
 //!   I2  No two owners are granted the same record in conflicting modes. An owner that is granted a
-//!       range with records has requested only the record at its end: the owner has seen that the
-//!       rest of the range contains no other record.
+//!       range with records has requested only the record at the range's end. The owner has seen
+//!       that the rest of the range contains no other record.
 //!   I3  First come, first served. A request that conflicts with an earlier waiting request waits
 //!       until that request is granted, unless the earlier request waits for the later request's
 //!       owner.

@@ -1,6 +1,6 @@
-//! The map from transaction IDs to outcomes. It takes 8 bytes for each transaction whose outcome
-//! some snapshot may still have to look up, or much less if the ends of many transactions look the
-//! same to all snapshots.
+//! The map from transaction IDs to outcomes. The map takes 8 bytes for each transaction whose
+//! outcome some snapshot may still have to look up. It takes much less if the ends of many
+//! transactions look the same to all snapshots.
 //!
 //! Invariants
 //!   I1  An outcome changes once, from active to an end; only a startup makes a frozen transaction
