@@ -1,5 +1,5 @@
-//! A change file, or the records of one of its blocks: refused, or unchanged when written and read
-//! again.
+//! Fuzzes the decoders of change files and of the records in their blocks: each rejects the input,
+//! or the result survives a round trip unchanged.
 #![no_main]
 #![allow(dead_code, reason = "the checks of all decoders are in one file")]
 

@@ -1,4 +1,5 @@
-//! A copy of CONTROL with right checksums: refused, or the same bytes when written again.
+//! Fuzzes the decoder of a copy of CONTROL, also with corrected checksums: it rejects the input, or
+//! the result encodes to the same bytes.
 #![no_main]
 #![allow(dead_code, reason = "the checks of all decoders are in one file")]
 

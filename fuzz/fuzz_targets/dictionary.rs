@@ -1,4 +1,5 @@
-//! The content of a dictionary: refused, or usable for compression.
+//! Fuzzes the check of a dictionary's content: it rejects the input, or the dictionary can be used
+//! for compression.
 #![no_main]
 #![allow(dead_code, reason = "the checks of all decoders are in one file")]
 

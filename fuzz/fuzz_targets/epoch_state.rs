@@ -1,4 +1,5 @@
-//! The state of an epoch: refused, or unchanged when written and read again.
+//! Fuzzes the decoder of the epoch state: it rejects the input, or the result survives a round trip
+//! unchanged.
 #![no_main]
 #![allow(dead_code, reason = "the checks of all decoders are in one file")]
 

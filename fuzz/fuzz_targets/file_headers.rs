@@ -1,5 +1,5 @@
-//! The headers of segments, map files and log files with right checksums: refused, or the same
-//! bytes when written again.
+//! Fuzzes the decoders of the headers of segments, map files and log files, with correct checksums:
+//! each rejects the input, or the result encodes to the same bytes.
 #![no_main]
 #![allow(dead_code, reason = "the checks of all decoders are in one file")]
 

@@ -1,5 +1,6 @@
-//! Any bytes, with a correct length and checksum and a small header, decode to an error or a page
-//! that passes verification. The search for a record in them never panics.
+//! Fuzzes the decoder of images: any content in an image with a correct length and checksum decodes
+//! to an error, or to a page that passes verification. Searching the image for a record never
+//! panics.
 #![no_main]
 
 use cheetah::testing::base::{PageId, TreeId};

@@ -1,5 +1,5 @@
-//! A locator of a large value, and a variable-length number: refused, or unchanged when written and
-//! read again.
+//! Fuzzes the decoders of large-value locators and of variable-length numbers: each rejects the
+//! input, or the result survives a round trip unchanged.
 #![no_main]
 #![allow(dead_code, reason = "the checks of all decoders are in one file")]
 

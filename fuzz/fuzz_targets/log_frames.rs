@@ -1,4 +1,5 @@
-//! Frames of the log with right checksums: refused, or the same bytes when written again.
+//! Fuzzes the decoder of log frames, also with corrected checksums: it rejects the input, or the
+//! result encodes to the same bytes.
 #![no_main]
 #![allow(dead_code, reason = "the checks of all decoders are in one file")]
 

@@ -1,4 +1,5 @@
-//! The kind and body of a log record: refused, or unchanged when written and read again.
+//! Fuzzes the decoder of a log record's kind and body: it rejects the input, or the result survives
+//! a round trip unchanged.
 #![no_main]
 #![allow(dead_code, reason = "the checks of all decoders are in one file")]
 

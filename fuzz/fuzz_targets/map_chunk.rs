@@ -1,4 +1,5 @@
-//! A chunk of a map file with right checksums: refused, or the same bytes when written again.
+//! Fuzzes the decoder of a map file's chunk, also with corrected checksums: it rejects the input,
+//! or the entries survive a round trip unchanged.
 #![no_main]
 #![allow(dead_code, reason = "the checks of all decoders are in one file")]
 

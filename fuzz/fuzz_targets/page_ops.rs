@@ -1,4 +1,5 @@
-//! A page behaves like a `BTreeMap`, for any sequence of inserts, replacements and removals.
+//! Fuzzes the operations of a page: for any sequence of inserts, replacements and removals, the
+//! page behaves like a `BTreeMap`.
 #![no_main]
 
 use cheetah::testing::base::{PageId, TreeId};

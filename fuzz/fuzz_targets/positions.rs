@@ -1,4 +1,5 @@
-//! Positions of a word in a full-text index: refused, or the same bytes when written again.
+//! Fuzzes the decoder of a word's positions in a full-text index: it rejects the input, or the
+//! result encodes to the same bytes.
 #![no_main]
 #![allow(dead_code, reason = "the checks of all decoders are in one file")]
 

@@ -1,4 +1,5 @@
-//! The words of a removed row: refused, or the same bytes when written again.
+//! Fuzzes the decoder of a removed row's words: it rejects the input, or the result encodes to the
+//! same bytes.
 #![no_main]
 #![allow(dead_code, reason = "the checks of all decoders are in one file")]
 

@@ -1,5 +1,5 @@
-//! A row-format version and a row from any bytes: refused, or a row that can be split into its
-//! parts and rebuilt.
+//! Fuzzes the decoders of a row-format version and of a row: they reject the input, or the row can
+//! be split into its parts and rebuilt unchanged.
 #![no_main]
 
 use cheetah::testing::format::row::{RowFormatVersion, RowView};

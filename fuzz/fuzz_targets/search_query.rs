@@ -1,4 +1,5 @@
-//! A full-text query: refused, or answered with rows in the order of their ranks.
+//! Fuzzes full-text queries: the search rejects the query, or returns rows in the order of their
+//! ranks.
 #![no_main]
 #![allow(dead_code, reason = "the checks of all decoders are in one file")]
 

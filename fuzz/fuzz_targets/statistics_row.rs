@@ -1,4 +1,5 @@
-//! A row of the statistics table: refused, or unchanged when written and read again.
+//! Fuzzes the decoder of rows of the statistics table: it rejects the input, or the result survives
+//! a round trip unchanged.
 #![no_main]
 #![allow(dead_code, reason = "the checks of all decoders are in one file")]
 

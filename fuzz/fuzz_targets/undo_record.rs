@@ -1,4 +1,5 @@
-//! An undo record: refused, or unchanged when written and read again.
+//! Fuzzes the decoders of an undo record's head and body: each rejects the input, or the result
+//! survives a round trip unchanged.
 #![no_main]
 #![allow(dead_code, reason = "the checks of all decoders are in one file")]
 

@@ -113,7 +113,7 @@ void ForeignKeys::refresh() {
   is_known_ = true;
 }
 
-// Reloads the constraints after a table that one of them names was altered, truncated or dropped.
+// Reloads the constraints after a table named in one of them was altered, truncated or dropped.
 int ForeignKeys::refresh_again() {
   if (interrupted(file_->ha_thd())) return HA_ERR_ABORTED_BY_USER;
   is_known_ = false;
@@ -209,8 +209,8 @@ int ForeignKeys::act_on_children(const uchar *old_record, const uchar *record) {
   }
 }
 
-// Returns whether the row is its own child. Like InnoDB, `act` refuses to update such a row, and to
-// delete it unless the action deletes or changes the child too.
+// Returns whether the row is its own child. Like InnoDB, `act` refuses to change the parent key of
+// such a row. It lets the row be deleted only if the action deletes or changes the child, too.
 bool ForeignKeys::refers_to_itself(const CheetahForeignKey &constraint, const uchar *record) {
   if (!same_bytes(constraint.child, constraint.parent)) return false;
   own_key_.clear();

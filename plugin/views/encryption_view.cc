@@ -26,7 +26,7 @@ static ST_FIELD_INFO encryption_columns[] = {Column("SPACE", ULonglong(), NOT_NU
 
 namespace cheetah {
 
-// Like InnoDB, NAME is the name of the files.
+// As in InnoDB's view, NAME is the name of the table's files.
 static void write_encryption(void *context, const CheetahTableEncryption *table) {
   auto *rows = static_cast<Rows *>(context);
   if (rows->failed()) return;

@@ -1,4 +1,5 @@
-"""Tests which differences are due to the order of sessions or the choice of a deadlock's victim."""
+"""Tests the code that decides whether a difference is due to the order of sessions or the choice of
+a deadlock victim."""
 
 from orders import done_in_an_order, ordered
 from reasons import Difference, Look, VICTIM
@@ -24,7 +25,7 @@ class Side:
 
 
 class Comparison:
-    """Two like engines: of the two waiting statements only the first one changes a row."""
+    """Two identical engines: only the first of the two waiting statements changes a row."""
 
     def __init__(self, texts: list, fails: bool):
         first = min(texts.index(("a", "WAIT")), texts.index(("b", "WAIT")))
@@ -74,7 +75,7 @@ class TestOrders:
                           ("a", "ROLLBACK"), ("c", "COMMIT"), ("b", "WAIT")]]
         for error in (0, 1205):
             other = (entries, {**played[1][1], 3: entry(3, 0, True, error)})
-            # Only one engine ended the statement in a deadlock.
+            # Only one engine reported a deadlock for the statement.
             assert done_in_an_order(6, [played[0], other], Alike) != [True, True]
 
 

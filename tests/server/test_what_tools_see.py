@@ -42,7 +42,7 @@ def filled(server, name: str = "t") -> None:
 
 @pytest.mark.options(SMALL)
 def test_analyze_shows_the_work_with_pages(server):
-    """Counted are pages accessed, read, prefetched and changed, and old versions read."""
+    """ANALYZE counts pages accessed, read, prefetched and changed, and old row versions read."""
     filled(server)
     server.restart()
     with Session(server) as new, Session(server, autocommit=False) as old:
@@ -63,7 +63,8 @@ def test_analyze_shows_the_work_with_pages(server):
 
 
 def test_partitions_and_joins_count_for_their_own_tables(server):
-    """Each table in a join has its own counters. Partitions count for their table."""
+    """Each table in a join has its own counters. A partition's counts are added to those of its
+    table."""
     run(server, "CREATE TABLE p (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH "
         "PARTITION BY HASH (a) PARTITIONS 4", "CREATE TABLE one (a INT PRIMARY KEY) ENGINE=CHEETAH",
         "INSERT INTO p SELECT seq, seq FROM seq_1_to_2000", "INSERT INTO one VALUES (1), (2), (3)")

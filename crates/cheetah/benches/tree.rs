@@ -37,8 +37,8 @@ fn create(leaves: &Leaves, id: u32) -> Result<Arc<Tree>> {
     Ok(Arc::new(Tree::create(leaves, &mtr, TreeId(id), PageClass::Base, 64)?))
 }
 
-/// Prints nanoseconds per operation, of processor time and of the clock. Other programs disturb
-/// processor time less.
+/// Prints the CPU time and the wall-clock time per operation, in nanoseconds. CPU time is less
+/// affected by other programs.
 fn time(what: &str, count: u64, run: impl FnOnce() -> Result<()>) -> Result<()> {
     let (start, start_cpu_ns) = (Instant::now(), cpu_ns());
     run()?;
@@ -47,7 +47,7 @@ fn time(what: &str, count: u64, run: impl FnOnce() -> Result<()>) -> Result<()> 
     Ok(())
 }
 
-/// The processor time of this process, which has one thread.
+/// The CPU time of this process, which has one thread.
 fn cpu_ns() -> u64 {
     common::cpu_ns().into_values().sum()
 }

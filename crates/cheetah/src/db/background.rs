@@ -78,7 +78,7 @@ impl Background {
         }
     }
 
-    /// Ends the threads' rest if there may be work for them.
+    /// Ends the rest of the threads if there may be work for them.
     pub(in crate::db) fn look_for_signs(&self) {
         if self.rest.look(self.now_ns(), || self.signs()) {
             self.core.pool.call_cleaner();

@@ -71,8 +71,8 @@ impl Db {
             return self.write_snapshot(&self.pin_snapshot()?, order, order.notes);
         };
         let written = self.write_snapshot(&found.snapshot, order, &found.notes);
-        // In this case the error tells the caller that the snapshot was abandoned, and the next
-        // call writes a newly pinned snapshot.
+        // In this case, the error says that the snapshot was abandoned, and the next call writes a
+        // newly pinned snapshot.
         let is_told = matches!(written, Err(Error::DiskFull(_))) && found.snapshot.check().is_err();
         if written.is_err() && !is_told {
             waiting.put_back(&self.0.core, found);
@@ -92,7 +92,7 @@ impl Db {
         snapshot.write_to(order.path, order.outside_of, pace, order.is_own, notes)
     }
 
-    /// Sets the age, in seconds, after which a waiting snapshot is abandoned. With 0 no snapshot
+    /// Sets the age, in seconds, after which a waiting snapshot is abandoned. With 0, no snapshot
     /// is kept waiting.
     pub fn set_snapshot_max_age(&self, seconds: u64) {
         self.0.background.waiting_snapshot.set_max_age(seconds);

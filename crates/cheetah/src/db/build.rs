@@ -38,8 +38,8 @@ impl Build {
 impl Transaction {
     /// Keeps loads away from the table until this transaction ends: a load that commits meanwhile
     /// would replace the table with one of the old definition. Until then, rows that would be
-    /// loaded are inserted like any others. Waits for a load that is under way, after which the
-    /// table may [have moved](Table::has_moved). Errors: those of [`lock_table`](Self::lock_table).
+    /// loaded are inserted like any others. Waits for a load in progress, after which the table may
+    /// [have moved](Table::has_moved). Errors: those of [`lock_table`](Self::lock_table).
     pub fn keep_loads_off(&mut self, table: &Arc<Table>) -> Result<()> {
         self.catch_up()?;
         self.core.health.check()?;
@@ -49,9 +49,9 @@ impl Transaction {
     /// Begins to build indexes for a table from the rows committed now. `with_values`: the entries
     /// need large values, so rows are passed with them inlined. Calls
     /// [`keep_loads_off`](Self::keep_loads_off) first. Fails with `Limit` if there would be too
-    /// many indexes or too long keys; with `Unsupported` if too many statements are sorting
-    /// already, or if this transaction has written, because its changes are not committed; and with
-    /// `NoSuchTable`.
+    /// many indexes or too long keys, and with `NoSuchTable`. Fails with `Unsupported` if too many
+    /// statements are sorting already, or if this transaction has written, because its changes are
+    /// not committed.
     pub fn begin_build(
         &mut self,
         table: &Arc<Table>,

@@ -135,8 +135,8 @@ impl Db {
         bytes
     }
 
-    /// Sets whether changes of rows and of secondary index entries may wait in memory for a leaf
-    /// that is not in memory. Changes that already wait continue to do so.
+    /// Sets whether changes of rows and of secondary index entries may be pending in memory for a
+    /// cold leaf. Changes that are already pending remain so.
     pub fn set_buffering(&self, is_on: bool) {
         self.0.core.leaves.set_buffering(is_on);
     }
@@ -189,8 +189,9 @@ impl Db {
         })
     }
 
-    /// Sets how many versions old a page's key must be before the background re-encrypts the page:
-    /// 1, the default, re-encrypts a page as soon as there is a newer version; 0 never.
+    /// Sets how many versions old a page's key must be before the background re-encrypts the page.
+    /// With 1, the default, a page is re-encrypted as soon as there is a newer version; with 0,
+    /// never.
     pub fn set_rotate_key_age(&self, versions: u32) {
         self.0.core.pool.keys().set_rotate_age(versions);
         self.0.background.call();
@@ -242,8 +243,8 @@ impl Db {
         ddl::drop_table(&self.0.core, name, referenced)
     }
 
-    /// Returns the number of changes of definitions since startup. Once it has grown, constraints
-    /// that a caller looked up before may be out of date.
+    /// Returns the number of changes of definitions since startup. Once the number has grown,
+    /// constraints that a caller looked up earlier may be outdated.
     pub fn definition_changes(&self) -> u64 {
         self.0.core.catalog.changes()
     }
@@ -356,21 +357,21 @@ impl Db {
         ddl::set_auto_increment(&self.0.core, table, next)
     }
 
-    /// Begins a transaction. Cheap: the transaction gets an ID when it first writes.
+    /// Begins a transaction. Cheap: the transaction receives an ID when it first writes.
     pub fn begin(&self) -> Transaction {
         Transaction::new(Arc::clone(&self.0.core))
     }
 
     /// Sets `later`, which is called for two transactions of one deadlock whose sessions are
     /// [known](Transaction::report_waits), and returns the session that must commit after the
-    /// other. The transaction of the other session is not rolled back, whatever amount of work it
-    /// has done. If `later` returns `None`, or the sessions are not known, the transaction with the
-    /// least work is rolled back. `later` may be called on any thread that requests a lock; it must
-    /// not wait, nor use the engine. Only the first call has an effect.
+    /// other. The transaction of the other session is not rolled back, regardless of how much work
+    /// it has done. If `later` returns `None`, or the sessions are not known, the transaction with
+    /// the least work is rolled back. `later` may be called on any thread that requests a lock; it
+    /// must not wait, nor use the engine. Only the first call has an effect.
     ///
     /// Without this function, a replica that applies in parallel may repeatedly roll back the
-    /// transaction that must commit first, because its retry meets the other transaction before
-    /// that transaction has made progress.
+    /// transaction that must commit first. The reason is that the retry conflicts with the other
+    /// transaction before that one has made progress.
     pub fn set_victim_choice(
         &self,
         later: impl Fn(SessionId, SessionId) -> Option<SessionId> + Send + Sync + 'static,
@@ -378,14 +379,14 @@ impl Db {
         self.0.core.set_victim_choice(later);
     }
 
-    /// Like [`Transaction::check_table`], in a transaction of its own, and without comparing the
+    /// Like [`Transaction::check_table`], in a separate transaction, and without comparing the
     /// entries that a caller would compute. If `extended`, also reads every large value; otherwise
     /// checks only that its pages exist.
     pub fn check_table(&self, table: &Arc<Table>, extended: bool) -> Result<CheckReport> {
         self.begin().check_table_as(table, extended, None)
     }
 
-    /// Like [`Transaction::check_table`], in a transaction of its own.
+    /// Like [`Transaction::check_table`], in a separate transaction.
     pub fn check_table_with(
         &self,
         table: &Arc<Table>,

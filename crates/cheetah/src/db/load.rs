@@ -46,10 +46,10 @@ impl Transaction {
     /// created by this process, or has had columns added or dropped.
     ///
     /// For a caller that knows that no other transaction uses the table yet, and that will drop the
-    /// table unless the load ends successfully: loaded rows are not rolled back with the
-    /// transaction, and once the load has ended all transactions see them, except older snapshots.
-    /// Until then the transaction must not read or write the table in another way. Locks the whole
-    /// table: errors are those of [`lock_table`](Self::lock_table).
+    /// table unless the load ends successfully. Loaded rows are not rolled back with the
+    /// transaction. Once the load has ended, all snapshots see these rows, except older ones. Until
+    /// then the transaction must not read or write the table in another way. Locks the whole table:
+    /// errors are those of [`lock_table`](Self::lock_table).
     pub fn begin_load(&mut self, table: &Arc<Table>) -> Result<Option<Load>> {
         self.catch_up()?;
         self.core.health.check()?;
@@ -63,13 +63,13 @@ impl Transaction {
     /// Begins to load rows of this transaction into a table that other transactions may see.
     /// Returns `None` if the table has already been written, or was not created by this process.
     ///
-    /// The rows belong to the transaction like [inserted](Self::insert) rows, with two exceptions:
-    /// the transaction does not see them before it has committed, and only a full rollback removes
-    /// them, not one to a savepoint. So this is for transactions that do nothing else. If there are
-    /// many rows, the load locks the whole table. If that would mean waiting, or another
-    /// transaction has written the table since, the rows are inserted like any others. A
-    /// transaction whose load has not [ended](Self::finish_load) successfully cannot commit,
-    /// because rows would be missing.
+    /// The rows belong to the transaction like [inserted](Self::insert) rows, with two exceptions.
+    /// The transaction does not see the rows before it has committed, and only a full rollback
+    /// removes them, not a rollback to a savepoint. So this is for transactions that do nothing
+    /// else. If there are many rows, the load locks the whole table. If the load would have to wait
+    /// for this lock, or another transaction has written the table meanwhile, the rows are inserted
+    /// like any others. A transaction whose load has not [ended](Self::finish_load) successfully
+    /// cannot commit, because rows would be missing.
     pub fn begin_load_to_commit(&mut self, table: &Arc<Table>) -> Result<Option<Load>> {
         self.catch_up()?;
         self.core.health.check()?;
@@ -85,7 +85,7 @@ impl Transaction {
 
     /// Adds a row; rows may be added in any order. Does I/O now and then. Fails with
     /// `DuplicateKey`, here or at the end, if another row has the same unique key; with `Limit` if
-    /// the key or the row is too long; and with `DiskFull`. After an error the load is over, and
+    /// the key or the row is too long; and with `DiskFull`. After an error, the load is over, and
     /// the table is empty, or has some rows that this transaction has inserted.
     pub fn load(&mut self, load: &mut Load, row: &NewRow<'_>) -> Result<()> {
         let core = Arc::clone(&self.core);
@@ -205,7 +205,7 @@ impl Transaction {
 
     /// Builds the disabled indexes of a table, sorted, from the entries that `entries_of` computes
     /// for each row, and maintains them from now on. May take long, and can be interrupted.
-    /// Otherwise like [`disable_indexes`](Self::disable_indexes). After an error the indexes are
+    /// Otherwise like [`disable_indexes`](Self::disable_indexes). After an error, the indexes are
     /// still disabled. Older snapshots are refused these indexes (`TableChanged`).
     pub fn enable_indexes(
         &mut self,

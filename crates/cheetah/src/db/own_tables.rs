@@ -1,5 +1,5 @@
-//! The engine's own tables, which are created when first needed. No database of the server can have
-//! such a name, so no user can create or drop such a table.
+//! The engine's own tables, which are created when they are first needed. No database of the server
+//! can have such a name, so no user can create or drop such a table.
 
 use crate::base::{Error, Result};
 use crate::format::row::RowFormatVersion;

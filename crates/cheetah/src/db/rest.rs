@@ -34,7 +34,7 @@ pub(in crate::db) struct Rest {
 #[derive(Default, Debug)]
 struct State {
     ends: bool,
-    /// When something happened last.
+    /// When something last happened.
     active_ns: u64,
     looked_ns: u64,
     seen: Signs,

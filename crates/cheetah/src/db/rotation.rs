@@ -14,7 +14,7 @@ use crate::table::shared::parts::Core;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 
-/// The interval at which the key service is asked for newer versions.
+/// The interval at which newer versions are requested from the key service.
 const ASK_EVERY_NS: u64 = 10_000_000_000;
 /// The pause before the next pass after an incomplete one. It doubles with each further incomplete
 /// pass: a sector that can never be read makes every pass incomplete.
@@ -57,7 +57,7 @@ struct ToForget {
 }
 
 impl KeyRotation {
-    /// Runs one step and returns whether it did anything. May ask the key service, and does I/O.
+    /// Runs one step and returns whether it did anything. May call the key service, and does I/O.
     pub(in crate::db) fn step(&self, core: &Core) -> Result<bool> {
         let keys = core.pool.keys();
         if keys.serving_names().is_empty() {
@@ -116,13 +116,13 @@ impl KeyRotation {
         !keys.serving_names().is_empty() && !self.state.lock().is_done(keys.changes())
     }
 
-    /// Makes the next step ask the key service for newer versions, and starts another pass.
+    /// Makes the next step request newer versions from the key service, and starts another pass.
     pub(in crate::db) fn restart(&self) {
         *self.state.lock() = State::default();
     }
 
     /// Has CONTROL forget the keys that nothing needs (durability::E14), if a checkpoint was made
-    /// since the last try. Returns whether any key was forgotten.
+    /// after the last try. Returns whether any key was forgotten.
     fn forget(&self, core: &Core) -> Result<bool> {
         let (keys, map) = (core.pool.keys(), core.checkpointer.map());
         let _naming = keys.naming();
@@ -167,7 +167,7 @@ fn note_missing_keys(core: &Core) -> Result<()> {
 }
 
 impl State {
-    /// Returns whether to ask the key service now; if so, counts the request as made.
+    /// Returns whether to call the key service now; if so, counts the request as made.
     fn is_time_to_ask(&mut self, now_ns: u64) -> bool {
         let is_time = self.asked_at_ns.is_none_or(|asked_ns| now_ns.saturating_sub(asked_ns) >= ASK_EVERY_NS);
         if is_time {
@@ -205,7 +205,8 @@ impl State {
     /// unneeded keys are forgotten.
     fn take_to_forget(&mut self, changes: u64, epoch: Epoch) -> Option<BTreeSet<KeyName>> {
         if sound!(changes != self.began_with, "encryption: forget keys that served meanwhile") {
-            // The pass does not know the keys added since it began. The next pass will.
+            // The pass does not know the keys that were added after it began. The next pass will
+            // know them.
             self.to_forget = None;
         }
         let to_forget = self.to_forget.as_mut().filter(|to_forget| to_forget.tried_at != epoch)?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 impl Db {
     /// Sets how keys of a table are encoded, for each of its indexes, and the statistics options of
-    /// its definition. To be called when the table is opened: from now on the background takes
+    /// its definition. To be called when the table is opened. From then on, the background takes
     /// statistics of the table if it has none, and whenever a tenth of its rows has changed.
     pub fn describe_keys(&self, table: &Arc<Table>, keys: Vec<KeyEncoding>, options: StatisticsOptions) {
         let core = &self.0.core;
@@ -44,7 +44,7 @@ impl Db {
 }
 
 /// Tries whether dictionaries for the present contents of the indexes are worthwhile. The
-/// statistics are already stored, whatever the result.
+/// statistics are already stored, even if this fails.
 fn refresh_dictionaries(core: &Core, table: &Table) -> Result<()> {
     for (_, index) in table.indexes().iter().enumerate().filter(|(no, _)| !table.is_disabled(*no)) {
         // The table may be dropped between two trials.

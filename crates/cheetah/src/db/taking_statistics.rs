@@ -8,8 +8,8 @@
 //!       of a crash.
 //!   I2  Statistics are hints. If they cannot be read, an index has none.
 //!   I3  No thread waits for statistics that are taken automatically. They lock only their own
-//!       rows, and only while these are written; a table is in use only during one sample at a time
-//!       (I1 of [`crate::table::analyze`]); their page reads count as background I/O; and their
+//!       rows, and only while these are written. A table is in use only during one sample at a time
+//!       (I1 of [`crate::table::analyze`]). Their page reads count as background I/O, and their
 //!       commit does not make the log durable. After a crash older statistics, or none, are found.
 //!   I4  No statistics are taken once the database is shutting down.
 

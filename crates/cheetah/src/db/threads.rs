@@ -108,8 +108,8 @@ impl Threads {
 }
 
 /// Runs the body of a thread. Stops the engine if the body panics, because a panic means a broken
-/// invariant, so that no thread continues with the broken state, or waits forever for the thread
-/// that ended.
+/// invariant. So no thread continues with the broken state, or waits forever for the thread that
+/// ended.
 fn run_or_stop(background: &Background, name: &str, body: impl FnOnce(&Background)) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| body(background))) {
         background.stop_after_panic(name, panic.as_ref());

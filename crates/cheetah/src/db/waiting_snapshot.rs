@@ -86,7 +86,7 @@ impl WaitingSnapshot {
     }
 
     /// Drops the waiting snapshot if its pin was abandoned, and records an error. A snapshot that
-    /// was pinned since then stays.
+    /// was pinned later stays.
     pub(in crate::db) fn drop_if_given_up(&self, core: &Core) {
         let mut place = self.place.lock();
         let Place::Taken(waiting) = &*place else { return };
@@ -108,7 +108,7 @@ impl WaitingSnapshot {
         let errors = core.health.background_errors();
         errors.note(PLACE, &given_up(reason));
         let place = self.place.lock();
-        // A good snapshot may have been pinned since.
+        // A good snapshot may have been pinned meanwhile.
         if !matches!(*place, Place::GivenUp(_)) {
             errors.clear(PLACE);
         }

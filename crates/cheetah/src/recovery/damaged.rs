@@ -2,11 +2,12 @@
 //!
 //! Invariants
 //!   I1  All writes to the disk are discarded, so the files of the database do not change.
-//!   I2  Nothing is quarantined, rolled back, purged or logged. A change that meets damage is
+//!   I2  Nothing is quarantined, rolled back, purged or logged. A change that encounters damage is
 //!       skipped and noted in [`Losses`]. So every row version was written by a transaction, and
 //!       the reader's snapshot says whether that transaction committed.
 //!   I3  Redo applies changes of rows only, not of secondary indexes, because a copy rebuilds its
-//!       indexes. Otherwise a damaged page of an index would prevent the change of a row.
+//!       indexes. If redo changed secondary indexes too, a damaged index page could block the
+//!       change of a row.
 //!   I4  The log ends at its first damage. Both passes over the log end at the same frame, so the
 //!       second pass reaches every commit that the first pass noted.
 

@@ -3,8 +3,8 @@
 //!
 //! Invariants
 //!   I1  A transaction is listed from before its first undo record until the mini-transaction that
-//!       appends its finish record. The records that it leaves behind are then purged by following
-//!       the undo log.
+//!       appends its finish record. Purge then finds the transaction's records by following the
+//!       undo log.
 //!   I2  A slot is locked only inside mini-transactions, or by threads that hold nothing else:
 //!       while no mini-transaction runs, all slots can be read, as the epoch switch does.
 //!   I3  The number of a slot's undo records can be read without its lock: releasing the lock

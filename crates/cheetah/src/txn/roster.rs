@@ -3,13 +3,13 @@
 //!
 //! Invariants
 //!   I1  An entry is written without a lock by the user of its handle. A view reads the values at
-//!       about one moment: each value is correct by itself, but values of one transaction may be
+//!       about one moment. Each value is correct by itself, but values of one transaction may be
 //!       mixed with values of the next transaction of the same handle.
 //!   I2  An entry outlives its handle if the background or a coordinator takes the transaction
 //!       over: the entry is handed over, too.
 //!   I3  A session is passed to other transactions, and cleared, under the lock of its shard: once
 //!       it is cleared, or the handle dropped, no thread uses it any more.
-//!   I4  The session of a transaction is not reported for the next transaction of its handle: a
+//!   I4  The session of a transaction is not reported for the next transaction of its handle. A
 //!       handle with a session ends its transaction under the lock of its shard, before it releases
 //!       its locks.
 //! Locks     one shard of the list, briefly, when a handle is added or removed, and by views; two
@@ -55,7 +55,7 @@ pub struct Entry {
     /// 0 before the transaction has written.
     txn: AtomicU64,
     since_ns: AtomicU64,
-    /// The time since which it waits for a lock; 0 if it does not wait.
+    /// When its wait for a lock began; 0 if it does not wait.
     waits_since_ns: AtomicU64,
     /// The caller's session, for transactions that wait for this one; 0 if none is set. Changed and
     /// used under the shard's lock (I3).
@@ -107,7 +107,7 @@ impl Entry {
         self.since_ns.load(Relaxed)
     }
 
-    /// Returns the time since which it waits for a lock, if it waits.
+    /// Returns when its wait for a lock began, if it waits.
     pub fn waits_since_ns(&self) -> Option<u64> {
         let since_ns = self.waits_since_ns.load(Relaxed);
         (since_ns != 0).then_some(since_ns)
@@ -147,7 +147,7 @@ impl Entry {
         self.txn.store(txn.0, Relaxed);
     }
 
-    /// Records that it has waited for a lock since `now_ns`, or, with `None`, that it no longer
+    /// Records that its wait for a lock began at `now_ns`, or, with `None`, that it no longer
     /// waits.
     pub fn set_waiting(&self, now_ns: Option<u64>) {
         self.waits_since_ns.store(now_ns.map_or(0, |now_ns| now_ns.max(1)), Relaxed);

@@ -17,10 +17,10 @@
 //!       only inside mini-transactions, so the epoch switch sees them and the pages at one moment.
 //!   I5  Every read checks the transaction, and the record's ordinal if it is known. No thread
 //!       reads beyond the end that it has seen under the mutex, so no thread sees a partial record.
-//!   I6  The last record of a transaction and its finish record are passed in one mini-transaction:
-//!       otherwise a purge with nothing left to do would look like one that has not started.
-//! Records are contiguous in the stream and may cross page borders. Page i of the stream holds the
-//! offsets from i * C, where C is the capacity of a page.
+//!   I6  Purge passes the last record of a transaction and its finish record in one
+//!       mini-transaction. Otherwise a purge with nothing left to do would look like one that has
+//!       not started. Records are contiguous in the stream and may cross page borders. Page i of
+//!       the stream holds the offsets from i * C, where C is the capacity of a page.
 //! Locks     one mutex over the directory and the positions, taken inside mini-transactions or for
 //!           a lookup; page latches are taken after it.
 

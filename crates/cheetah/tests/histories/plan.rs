@@ -34,16 +34,16 @@ pub(crate) enum Via {
     Numbers,
     /// The index by group, and then the rows.
     Group,
-    /// The index by group and number alone.
+    /// Only the index by group and number, without reading the rows (a covering read).
     Covered,
     /// The full-text index, by a word that all rows of the group have.
     Words,
-    /// The full-text index, by words that are values.
+    /// The full-text index, by words that stand for written values.
     Found,
 }
 
 impl Via {
-    /// Returns the way that finds the same rows with only the clustered index.
+    /// Returns the access path that finds the same rows by the clustered index alone.
     fn by_key(self) -> Self {
         match self {
             Via::Numbers | Via::Group | Via::Covered => Via::Range,
@@ -130,7 +130,7 @@ impl Planner {
         }
     }
 
-    /// Returns the maximum number of keys in use at the end.
+    /// Returns an upper bound on the number of keys used by all plans together.
     pub(crate) fn keys_count(&self) -> u64 {
         (self.plans_count_max / TXNS_PER_GROUP + GROUPS_IN_USE) * GROUP_KEYS
     }

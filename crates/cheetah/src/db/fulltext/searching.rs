@@ -32,7 +32,7 @@ pub struct Found {
     pub matches: Matches,
     /// The view that was searched, if it is not the transaction's.
     view: Option<Arc<ReadView>>,
-    /// The result of a later search, for rows that changed since.
+    /// The result of a later search, for rows that changed after the first one.
     newer: Option<Box<Found>>,
     /// The number of rows that were read or skipped.
     read_count: usize,
@@ -64,7 +64,7 @@ impl Transaction {
         texts: &mut dyn Texts,
     ) -> Result<Found> {
         self.core.health.check()?;
-        // Under SERIALIZABLE the search locks what it reads.
+        // Under SERIALIZABLE, the search locks what it reads.
         let of_snapshot = sound!(
             search.read == Read::Consistent || self.isolation == Isolation::Serializable,
             "full text: look for rows of a snapshot among the newest"
@@ -78,8 +78,8 @@ impl Transaction {
 
     /// Reads the next row of a search, the best first, into `row`, and locks it if the search
     /// requires locks. Returns its key and rank, or `None` after the last row. Skips rows that were
-    /// deleted since, or no longer match. May do I/O, and wait for a lock; errors are those of
-    /// [`get`](Self::get) and [`search`](Self::search).
+    /// deleted after the search, or no longer match. May do I/O, and wait for a lock; errors are
+    /// those of [`get`](Self::get) and [`search`](Self::search).
     pub fn next_match<'f>(
         &mut self,
         table: &Arc<Table>,
@@ -107,9 +107,9 @@ impl Transaction {
     }
 
     /// Returns the rank that a search found for the row with the key `key`, or `None` if the row
-    /// does not match. A row that the transaction locked, and that other transactions changed since
-    /// the search, is ranked in its newest state: a second search ranks it and all later rows. May
-    /// do I/O; errors are those of [`search`](Self::search).
+    /// does not match. If other transactions changed the row after the search and this transaction
+    /// has then locked it, its newest state is ranked. A second search ranks the row and all later
+    /// rows. May do I/O; errors are those of [`search`](Self::search).
     pub fn rank_now(
         &mut self,
         table: &Arc<Table>,

@@ -21,7 +21,7 @@ impl Transaction {
     /// Writes the words of a new row, which this transaction has written. Must be called even if
     /// the row has no words. `postings`: see [`Db::postings`](crate::db::Db::postings). Waits and
     /// fails like [`insert`](Self::insert), and may fail with `Interrupted` even if it does not
-    /// wait. After an error some words may remain written until a rollback to a savepoint. Fails
+    /// wait. After an error, some words may remain written until a rollback to a savepoint. Fails
     /// with `Limit` for a word longer than the index was created for.
     pub fn insert_words(&mut self, postings: &Arc<Table>, row: RowWords<'_>) -> Result<()> {
         row.words.sort();
@@ -62,9 +62,9 @@ impl Transaction {
         done
     }
 
-    /// Writes postings of rows that the transaction has locked. Under snapshot isolation a row that
-    /// changed since the snapshot was already refused. The background may have deleted postings of
-    /// the row since, which is no reason to refuse.
+    /// Writes postings of rows that the transaction has locked. Under snapshot isolation, a row
+    /// that changed after the snapshot has already been refused. The background may have deleted
+    /// postings of the row after the snapshot, which is no reason to refuse it.
     fn write_words(&mut self, write: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let locker = Arc::clone(&self.locker);
         let refuses = locker.suspend_refusals();

@@ -1,12 +1,12 @@
 //! A position in an index of a table, as one transaction sees it.
 //!
 //! Invariants
-//!   I1  A consistent cursor stops at the entries that its view sees, in the version that the view
-//!       sees. A locking cursor stops at the entries that it has locked. A cursor on a locked table
-//!       stops at the newest entries. No cursor stops at a deleted entry. [`Cursor::next_rows`]
-//!       reads several rows of a leaf at one moment. Rows after the first may be older than changes
-//!       that the caller's own transaction makes after the call, so `next_rows` returns more than
-//!       one row only with a snapshot.
+//!   I1  A consistent cursor stops at the entries that its view sees, and returns the version that
+//!       the view sees. A locking cursor stops at the entries that it has locked. A cursor on a
+//!       locked table stops at the newest entries. No cursor stops at a deleted entry.
+//!       [`Cursor::next_rows`] reads several rows of a leaf at one moment. Rows after the first may
+//!       be older than changes that the caller's own transaction makes after the call, so
+//!       `next_rows` returns more than one row only with a snapshot.
 //!   I2  The row and payload at the position are in the tree or in `older`. A row is returned in
 //!       the newest row-format version: where rows may have several, the converted row is in
 //!       `current`.
@@ -95,9 +95,10 @@ impl Cursor {
     }
 
     /// Like [`seek`](Self::seek), but for a caller that needs only the entries before `end`. For a
-    /// cursor that locks, the entries end there: it locks and finds nothing beyond `end`, not even
-    /// in later calls of `next` or `prev`, until a call has returned `false`. For a consistent read
-    /// `end` only limits the read-ahead: the cursor goes on beyond it, so the caller compares keys.
+    /// cursor that locks, the entries end there. It locks and finds nothing beyond `end`, not even
+    /// in later calls of `next` or `prev`, until a call has returned `false`. For a consistent
+    /// read, `end` only limits the read-ahead: the cursor continues beyond `end`, so the caller
+    /// compares keys.
     pub fn seek_to(&mut self, mode: SeekMode, key: &[u8], end: SeekEnd<'_>) -> Result<bool> {
         if let Some(scan) = &mut self.locking {
             let found = scan.seek(mode, key, end)?;
@@ -200,14 +201,14 @@ impl Cursor {
         self.skip_unseen(found, false)
     }
 
-    /// Returns whether the row is in its last committed version and not locked by the cursor,
-    /// because another transaction has locked it ([`OnLocked::Look`](crate::db::OnLocked)).
+    /// Returns whether the cursor has the row's last committed version, and has not locked the row
+    /// because another transaction has it locked ([`OnLocked::Look`](crate::db::OnLocked)).
     pub fn is_unlocked(&self) -> bool {
         self.locking.as_ref().is_some_and(|scan| scan.is_unlocked())
     }
 
-    /// Reads the current row, which is not locked, once more, and waits for its lock. Moves to the
-    /// next row if it no longer exists. Otherwise like [`next`](Self::next).
+    /// Reads the current row, which is not locked, again, and waits for its lock. Moves to the next
+    /// row if it no longer exists. Otherwise like [`next`](Self::next).
     pub fn read_again(&mut self) -> Result<bool> {
         match &mut self.locking {
             Some(scan) => {

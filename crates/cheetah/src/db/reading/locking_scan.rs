@@ -1,30 +1,34 @@
 //! A scan that locks what it reads: ranges of its index, and rows.
 //!
-//! The scan works record by record. Under the latch of the leaf it finds the next record that it
-//! does not skip, and requests the lock on the record and on the range since the previous one. If
-//! it has to wait, it reads again from its position afterwards. From an entry of a secondary index
-//! it goes to the row, locks the row, and checks that the entry still belongs to it.
+//! The scan works record by record. Under the latch of the leaf, it finds the next record that it
+//! does not skip. It requests the lock on the record and on the range between it and the previous
+//! record. If the scan has to wait, it reads again from its position afterwards. From an entry of a
+//! secondary index it goes to the row, locks the row, and checks that the entry still belongs to
+//! the row.
 //!
-//! A single row that is sought by its whole key, and whose leaf is not in memory, is examined under
-//! the lock of the leaf's page table entry instead of a latch.
+//! If a single row is looked up by its full key and its leaf is cold, the scan examines the row
+//! under the lock of the leaf's page table entry instead of a latch.
 //!
 //! Invariants
 //!   I1  If ranges are locked, every key from the start of the scan to its position is in a range
-//!       that the scan's owner has locked. The range was locked before, or under the latch under
-//!       which the key was seen: no other transaction has inserted a record there unseen.
+//!       that the scan's owner has locked. The range was locked no later than the release of the
+//!       latch under which the scan saw the key. So no other transaction can have inserted a record
+//!       there without the scan seeing it.
 //!   I2  The row at which the scan stops is live and locked, and its writer has committed or is the
-//!       scan's own transaction: the row is in its newest version.
-//!   I3  The scan stops at a row without locking it only if the caller allows this, and reports it.
-//!   I4  A record that was delete-marked by a transaction that has ended is skipped: only an insert
-//!       could bring it back, and the lock on the range prevents that.
+//!       scan's own transaction: the scan has the row's newest version.
+//!   I3  The scan stops at a row that it has not locked only if the caller allows this.
+//!       `is_unlocked` then returns true.
+//!   I4  The scan skips a record that was delete-marked by a transaction that has ended. Only an
+//!       insert could bring the record back, and the lock on the range prevents that.
 //!   I5  Consecutive delete-marked records in a leaf are skipped in one step, under one latch.
 //!       Their range is locked together with the range of the next record that is not skipped, and
-//!       includes the deleted records' keys. A transaction that has locked such a key keeps its
-//!       lock: a transaction that holds only the range waits for that lock before it inserts a row
-//!       there.
+//!       includes the deleted records' keys. If another transaction has locked such a key, it keeps
+//!       its lock. The scan's transaction, which has only the range, must wait for that lock before
+//!       it inserts the key.
 //!   I6  A scan whose request is queued makes no further request until that request is answered.
-//!       Otherwise another transaction could begin to wait for the new lock, and so for the scan,
-//!       in a cycle that closes after deadlock detection has run: the deadlock would go undetected.
+//!       Otherwise a transaction that already waits could be blocked by the new lock, too, and so
+//!       wait for the scan. That wait may close a cycle, but no search for deadlocks runs then: the
+//!       deadlock would go undetected.
 
 use super::scan_step::{Asking, Copied, Locking, Met, ScanStep};
 use crate::base::{sound, Error, Result};
@@ -46,9 +50,9 @@ pub enum SeekEnd<'a> {
     /// At the end of the index.
     #[default]
     None,
-    /// After the keys that begin with the sought key.
+    /// After the keys that begin with the key of the search.
     Prefix,
-    /// Like [`Prefix`](Self::Prefix), for a whole key of the clustered index: after the row with
+    /// Like [`Prefix`](Self::Prefix), for a full key of the clustered index: after the row with
     /// that key.
     Row,
     /// Before this key; forward only.
@@ -84,17 +88,19 @@ pub(in crate::db) struct LockingScan {
     next: Vec<u8>,
     /// Forward: the first key beyond the search. Backward: the last key within it.
     limit: Option<Vec<u8>>,
-    /// Whether a single row was sought by its whole key.
+    /// Whether the last search was for a single row, by its full key.
     is_point: bool,
     /// The direction of the last search, for which `limit` is set.
     is_forward: bool,
-    /// The record whose lock the scan waited for last, so that this request is counted, too.
+    /// The record whose lock the scan last waited for. Kept so that `entry.granted` includes that
+    /// request.
     waited_for: Option<Vec<u8>>,
     entry: Copied,
     row: Vec<u8>,
-    /// What was found about the row's cold leaf, for the operation that changes the row.
+    /// What was found out about the row's cold leaf, for the operation that changes the row.
     row_path: Path,
-    /// Whether the row is in its last committed version and locked by another transaction (I3).
+    /// Whether `entry` holds the row's last committed version because another transaction has the
+    /// row locked (I3).
     is_unlocked: bool,
     /// Preserves the large values of an unlocked row until the scan leaves it.
     unlocked_view: Option<ReadView>,
@@ -306,8 +312,8 @@ impl LockingScan {
         })?
     }
 
-    /// Examines the row with the key `from` if the row exists and its leaf neither is in memory nor
-    /// need be read.
+    /// Examines the row with the key `from`, provided that it exists and its leaf is not in memory
+    /// and need not be read.
     fn step_to_point(&mut self) -> Result<Option<ScanStep>> {
         let Self { locker, how, walk, from, next, entry, table, row_path, .. } = self;
         let _usage = table.use_it()?;
@@ -468,7 +474,8 @@ impl LockingScan {
         Ok(found?.is_some() && entry.flags != RecordFlags::DELETE_MARKED)
     }
 
-    /// Releases the lock on the current row, which does not match, unless ranges are locked.
+    /// Unless ranges are locked, releases the lock on the current row because the row does not
+    /// match the statement's condition.
     pub(in crate::db) fn unlock(&mut self) {
         let granted = std::mem::take(&mut self.entry.granted);
         if self.how.ranges {

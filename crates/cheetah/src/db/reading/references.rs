@@ -11,10 +11,10 @@ use crate::tree::SeekMode;
 
 impl Transaction {
     /// Returns whether there is a row whose key in the side's index begins with `key`, which has a
-    /// part for each column of the side. Reads the newest rows, whatever the snapshot sees. Locks
-    /// the row shared until the end of the transaction, or, if there is no row, its gap. May do
-    /// I/O, and wait: errors are those of [`lock_table`](Self::lock_table), and `NoSuchTable` if
-    /// the side has to be looked up again.
+    /// part for each column of the side. Reads the newest rows, even those that the snapshot does
+    /// not see. Locks the row shared until the end of the transaction, or, if there is no row, its
+    /// gap. May do I/O, and wait: errors are those of [`lock_table`](Self::lock_table), and
+    /// `NoSuchTable` if the side has to be looked up again.
     pub fn find_reference(&mut self, side: &KeySide, key: &[u8]) -> Result<bool> {
         let mut cursor = self.reference_cursor(side, Read::Shared)?;
         let end = if side.is_row_key { SeekEnd::Row } else { SeekEnd::Prefix };

@@ -42,7 +42,7 @@ pub(in crate::db) enum ScanStep {
 pub(in crate::db) struct Met<'a> {
     pub(in crate::db) key: &'a [u8],
     pub(in crate::db) record: RecordRef<'a>,
-    /// The range that the scan has passed since the previous record, up to this one.
+    /// The range between the previous record and this one, including this one.
     pub(in crate::db) range: KeyRange<'a>,
     /// Whether the range is only the record itself.
     pub(in crate::db) is_alone: bool,
@@ -80,9 +80,9 @@ pub(in crate::db) struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// Returns whether a record is skipped in any case: it was delete-marked by a transaction that
-    /// has ended, or by the scan's own transaction, and the scan does not refuse it as changed
-    /// after its snapshot.
+    /// Returns whether a record is skipped in any case. Such a record was delete-marked by a
+    /// transaction that has ended, or by the scan's own transaction. Also, the scan does not refuse
+    /// the record as changed after its snapshot.
     pub(in crate::db) fn passes(&self, key: &[u8], record: &RecordRef<'_>) -> bool {
         let range = (Bound::Included(key), Bound::Included(key));
         record.is_marked()
@@ -106,9 +106,9 @@ impl Asking<'_> {
     }
 
     /// Like [`lock_gap`](Self::lock_gap), for a range in which all records are deleted or the
-    /// transaction's own. The range merges with those that the scan locks before and after it, so
-    /// that a scan of a whole table takes the memory of one range, whatever its number of leaves
-    /// and deleted records.
+    /// transaction's own. The range merges with those that the scan locks before and after it. So a
+    /// scan of a whole table takes the memory of one range, regardless of the number of leaves and
+    /// deleted records.
     fn lock_passed(&self, range: KeyRange<'_>) -> Result<()> {
         self.lock_range(Lock::Range { tree: self.tree, range, mode: self.how.mode })
     }
@@ -231,8 +231,8 @@ impl Asking<'_> {
         if !self.locks_records() {
             return Ok(Asked::Held);
         }
-        // The lock on an entry may be left over from a change of the holder that was rolled back:
-        // the row decides.
+        // The holder may have locked the entry for a change that was then rolled back: the row
+        // decides.
         self.locker.ask_behind(holder, place, lock, patience)
     }
 

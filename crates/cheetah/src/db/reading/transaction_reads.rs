@@ -144,8 +144,8 @@ impl Transaction {
     }
 
     /// Returns the number of rows that a consistent read of the table finds, if it is known without
-    /// a scan: not if the read has to lock the rows. May wait for a lock: errors are those of
-    /// [`lock_table`](Self::lock_table).
+    /// a scan. It is not known if the read has to lock the rows. May wait for a lock: errors are
+    /// those of [`lock_table`](Self::lock_table).
     pub fn count(&mut self, table: &Arc<Table>) -> Result<Option<u64>> {
         let how = self.lock_to_read(table, Read::Consistent)?;
         self.count_as(table, how)
@@ -175,9 +175,9 @@ impl Transaction {
     }
 
     /// Fails with `TableChanged` if the snapshot sees `seen`, an empty table that a load has
-    /// replaced since, and the snapshot's transaction has written rows into the loaded table. The
-    /// loaded rows have no versions, so the snapshot cannot see the transaction's rows without
-    /// them.
+    /// replaced after the snapshot, and the snapshot's transaction has written rows into the loaded
+    /// table. The loaded rows have no versions, so the snapshot cannot see the transaction's rows
+    /// without them.
     fn check_not_written_behind(&self, seen: &Arc<Table>) -> Result<()> {
         let slot = self.slot_of(seen).filter(|_| seen.has_moved());
         match slot.and_then(|slot| slot.rows_of(seen.newest().id())) {
@@ -194,7 +194,7 @@ impl Transaction {
         Arc::new(view)
     }
 
-    /// Returns whether another transaction has changed the row with the key `key` since `view` was
+    /// Returns whether another transaction has changed the row with the key `key` after `view` was
     /// opened, or is changing it now. May do I/O.
     pub(in crate::db) fn has_changed_since(
         &self,

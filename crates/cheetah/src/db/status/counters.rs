@@ -83,8 +83,8 @@ impl Db {
     }
 
     /// Returns the age of the oldest transaction, the number of open snapshots, and the number of
-    /// stamps published since the oldest snapshot: transactions that purge has to keep because of
-    /// it.
+    /// stamps published after the oldest snapshot. Purge has to keep the transactions with these
+    /// stamps because of that snapshot.
     fn oldest(&self) -> [(&'static str, u64); 3] {
         let core = &self.0.core;
         let open = core.transactions.roster.open();

@@ -22,8 +22,8 @@ impl Db {
         IMAGE_BYTES_CLASSES.into_iter().zip(self.0.core.pool.image_work(restart)).collect()
     }
 
-    /// Like [`image_work`](Self::image_work), for each index of each table, with counters of their
-    /// own. Large values count for the first index.
+    /// Like [`image_work`](Self::image_work), for each index of each table, with separate counters.
+    /// Large values count for the first index.
     pub fn image_work_of_indexes(&self, restart: bool) -> Vec<IndexImageWork> {
         let core = &self.0.core;
         let mut list = Vec::new();

@@ -46,7 +46,7 @@ impl TransactionState {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TransactionInfo {
     /// Its ID. A transaction that has written nothing has a large ID that no other transaction will
-    /// get.
+    /// receive.
     pub id: u64,
     /// Its activity.
     pub state: TransactionState,
@@ -78,7 +78,7 @@ pub struct TransactionInfo {
     /// The number of transactions that ended after its snapshot was taken, and cannot be purged
     /// because of it.
     pub kept_from_purge: u64,
-    /// Bytes of the undo log that are kept because of its own records.
+    /// The bytes of the undo log that are kept because of its records.
     pub undo_bytes: u64,
     /// Its XID, if it is prepared.
     pub xid: Option<Xid>,
@@ -166,15 +166,15 @@ impl Db {
         list
     }
 
-    /// Makes reports describe connections with `describe`, which gets the connection's ID. It is
-    /// called on threads of the caller's transactions. Only the first call has an effect.
+    /// Makes reports describe connections with `describe`, which receives the connection's ID. It
+    /// is called on threads of the caller's transactions. Only the first call has an effect.
     pub fn describe_connections(&self, describe: impl Fn(u64) -> String + Send + Sync + 'static) {
         let _ = self.0.core.for_people.connection.set(Box::new(describe));
     }
 
-    /// Makes reports and views show key values with `show`, which gets what the key part is [shown
-    /// as](crate::table::KeyPartEncoding::shown_as). A value for which it returns an empty string
-    /// is shown in hexadecimal digits. Only the first call has an effect.
+    /// Makes reports and views show key values with `show`, which receives what the key part is
+    /// [shown as](crate::table::KeyPartEncoding::shown_as). A value for which it returns an empty
+    /// string is shown in hexadecimal digits. Only the first call has an effect.
     pub fn show_values_with(&self, show: impl Fn(u32, &[u8]) -> String + Send + Sync + 'static) {
         let _ = self.0.core.for_people.value.set(Box::new(show));
     }

@@ -1,7 +1,7 @@
 //! The buffer pool in InnoDB's terms, with rates since the last output of the status.
 //!
-//! As in InnoDB there is one "last output" for all sessions. A view that is read in between shows
-//! rates since that output and does not count as an output itself.
+//! As in InnoDB, there is one "last output" for all sessions. A view that is read between two
+//! outputs shows rates since the earlier one and does not count as an output itself.
 
 use super::NS_PER_S;
 use crate::db::Db;

@@ -64,10 +64,11 @@ impl Db {
         Reason::ALL.map(of).to_vec()
     }
 
-    /// Sets the minimum length of the stalls that are reported, while they last and after they end:
-    /// waits for room in the log or in memory; disk operations and checkpoint steps that also take
-    /// at least a second; and waits for locks in ten threads or more. 0, the default, reports none.
-    /// A thread of the engine reports them, or [`Db::run_background`].
+    /// Sets the minimum length of the stalls that are reported, while they last and after they end.
+    /// Such stalls are waits for room in the log or in memory, and waits for locks in ten threads
+    /// or more. Disk operations and checkpoint steps are reported if they also take at least a
+    /// second. 0, the default, reports no stalls. A thread of the engine reports them, or
+    /// [`Db::run_background`].
     pub fn set_stall_warning_ns(&self, warning_ns: u64) {
         self.0.core.health.stalls().warn_from(warning_ns);
     }

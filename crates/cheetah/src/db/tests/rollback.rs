@@ -146,7 +146,7 @@ pub(in crate::db) fn is_as_committed(db: &Db, table: &Arc<Table>) -> bool {
     !found && key == ROWS && txn.count(table).unwrap() == Some(ROWS)
 }
 
-/// Checks that a power cut leaves no change of the transaction, whichever way the database is
+/// Checks that a power cut leaves no change of the transaction, regardless of how the database is
 /// opened.
 fn is_gone_after_a_power_cut(disk: &SimDisk) {
     let left = disk.crash(CrashPolicy::SyncedOnly, 1);

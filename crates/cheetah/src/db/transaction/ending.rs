@@ -15,25 +15,25 @@ use std::sync::Arc;
 
 /// The number of undo records that a transaction purges at its end, if it helps to purge.
 const RECORDS_PURGED_AT_END: usize = 8;
-/// Transactions help to purge if there are at least this many undo pages, because the background
-/// falls behind.
+/// Transactions help to purge if the undo log has at least this number of pages, because the
+/// background then does not keep up.
 const UNDO_PAGES_HELPED: usize = 4096;
 
 /// When a commit becomes durable.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Durable {
-    /// As the flush mode says.
+    /// As the flush mode requires.
     AsUsersAsk,
     /// Some time after the call returns.
     Later,
 }
 
 impl Transaction {
-    /// Commits, and releases all locks. On return the commit is as durable as the flush mode says.
-    /// After [`commit_ordered`](Self::commit_ordered) the coordinator already knows of the commit,
-    /// and this call waits for nothing. The handle can be used for another transaction. Fails with
-    /// `RolledBack`, or an error of [`rollback`](Self::rollback), if the commit was refused. After
-    /// a fatal error the outcome is known only after the next startup.
+    /// Commits, and releases all locks. On return, the commit is as durable as the flush mode
+    /// requires. After [`commit_ordered`](Self::commit_ordered) the coordinator already knows of
+    /// the commit, and this call waits for nothing. The handle can be used for another transaction.
+    /// Fails with `RolledBack`, or an error of [`rollback`](Self::rollback), if the commit was
+    /// refused. After a fatal error, the outcome is known only after the next startup.
     pub fn commit(&mut self) -> Result<()> {
         self.commit_as(Durable::AsUsersAsk)
     }
@@ -70,7 +70,7 @@ impl Transaction {
             };
             self.slot = None;
             self.commit_temporary()?;
-            // Done before other transactions get the locks, and before waiting for anything.
+            // Done before other transactions receive the locks, and before any wait.
             self.show_filled_tables();
             self.view.end();
             self.changed.tell();
@@ -182,8 +182,8 @@ impl Transaction {
 
     /// Rolls back all changes and releases all locks. If that takes long and the caller was
     /// interrupted, the background does it. The handle can be used for another transaction, even
-    /// after an error. Fails with `RollbackUnfinished` if the rollback met an error and continues
-    /// in the background, with the locks (I3). Changes that
+    /// after an error. Fails with `RollbackUnfinished` if the rollback encountered an error and
+    /// continues in the background, with the locks (I3). Changes that
     /// [`commit_ordered`](Self::commit_ordered) committed remain committed.
     pub fn rollback(&mut self) -> Result<()> {
         if self.ordered.is_some() {
@@ -231,7 +231,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Hands a rollback that met `error` over to the background, with its locks.
+    /// Hands a rollback that encountered `error` over to the background, with its locks.
     fn hand_over(&mut self, slot: Arc<Slot>, error: Error) -> Error {
         let (listed, _) = self.give_up_locks();
         let (core, txn) = (&self.core, slot.txn());
@@ -268,7 +268,7 @@ impl Transaction {
         self.locker.note_undo_records(0);
     }
 
-    /// Purges a little if the background falls behind, or if there is no background (I5).
+    /// Purges a little if the background does not keep up, or if there is no background (I5).
     fn clean_up(&self) {
         let core = &self.core;
         if !core.pace.has_threads() || core.transactions.undo.pages_count() >= UNDO_PAGES_HELPED {

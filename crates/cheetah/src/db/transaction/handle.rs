@@ -10,12 +10,12 @@
 //!       A rollback releases ranges before it begins, and each row once it is rolled back. Locks on
 //!       auto-increment counters are released at the end of the statement. A transaction that reads
 //!       the changes and then commits logs its commit after that record, so its commit never
-//!       survives without the changes; and transactions on one table can share a sync of the log.
+//!       survives without the changes. Also, transactions on one table can share a sync of the log.
 //!       As in InnoDB, a transaction that only reads may see changes that a power cut still rolls
 //!       back.
-//!   I3  A rollback that meets an error, or takes long after its caller was interrupted, keeps its
-//!       locks: partly rolled back rows stay locked. It continues in the background, also after the
-//!       next startup; the handle is free for another transaction.
+//!   I3  A rollback that encounters an error, or takes long after its caller was interrupted, keeps
+//!       its locks: partly rolled back rows stay locked. It continues in the background, also after
+//!       the next startup; the handle is free for another transaction.
 //!   I4  A statement whose rollback failed is rolled back before the transaction does anything
 //!       else. So a failed operation has changed nothing, and a rollback to a savepoint is always
 //!       completed.
@@ -25,8 +25,8 @@
 //!       nothing: it ends like a rollback and waits for nothing. A load that becomes visible with
 //!       the commit is a change. A transaction that prepares gives a promise if anything was
 //!       logged.
-//!   I7  Temporary tables are written under a transaction ID of their own, unknown to the log and
-//!       to the coordinator of a PREPARE. Both parts are rolled back to savepoints together, and
+//!   I7  Temporary tables are written under a separate transaction ID, which neither the log nor
+//!       the coordinator of a PREPARE knows. Both parts are rolled back to savepoints together, and
 //!       end together.
 
 use super::Isolation;
@@ -55,8 +55,8 @@ pub struct Transaction {
     pub(in crate::db) core: Arc<Core>,
     pub(in crate::db) locker: Arc<Locker>,
     pub(in crate::db) slot: Option<Arc<Slot>>,
-    /// The slot under which it writes temporary tables: a transaction of its own that is not in the
-    /// log, and that ends with this one (I7).
+    /// The slot under which it writes temporary tables. This is a separate transaction, which is
+    /// not in the log and ends with this one (I7).
     pub(in crate::db) temporary: Option<Arc<Slot>>,
     pub(in crate::db) view: Arc<ReadView>,
     /// Tables that it has locked, in order of ID. There may be thousands if a table has many
@@ -158,13 +158,13 @@ impl Transaction {
     }
 
     /// Sets the session of the caller, by which other transactions report it. When this transaction
-    /// begins to wait for a lock, and every 50 ms while it waits, calls `report` with the session
-    /// of each transaction that it waits for and that has set its session. A session is no longer
-    /// reported once its transaction was dropped, or handed over to the background or to a
-    /// coordinator. `report` must not wait, nor use the engine.
+    /// begins to wait for a lock, and every 50 ms while it waits, it calls `report` for each
+    /// transaction that it waits for and that has set its session. The argument is that session. A
+    /// session is no longer reported once its transaction was dropped, or handed over to the
+    /// background or to a coordinator. `report` must not wait, nor use the engine.
     ///
     /// For callers that know the order in which transactions must commit, such as a replica that
-    /// applies in parallel: if a transaction waits for a later one, the caller can end the later
+    /// applies in parallel. If a transaction waits for a later one, the caller can end the later
     /// one. See also [`Db::set_victim_choice`](crate::db::Db::set_victim_choice).
     pub fn report_waits(&mut self, session: SessionId, report: impl Fn(SessionId) + Send + Sync + 'static) {
         self.locker = Arc::new(self.locker.reported_to(Arc::new(report)));
@@ -209,18 +209,18 @@ impl Transaction {
         self.isolation
     }
 
-    /// Sets how long to wait for each lock from now on, in nanoseconds. With 0 it never waits: a
-    /// request for a lock that another transaction holds fails at once with `LockTimeout`. The
-    /// default is 50 seconds.
+    /// Sets how long to wait for each lock from now on, in nanoseconds. With 0, the transaction
+    /// never waits: a request for a lock that another transaction holds fails at once with
+    /// `LockTimeout`. The default is 50 seconds.
     pub fn set_lock_wait(&mut self, timeout_ns: u64) {
         self.locker.set_wait_ns(timeout_ns);
     }
 
-    /// Sets how to lock the row whose unique key makes an insert or an update fail; a caller that
+    /// Sets how to lock the row whose unique key makes an insert or an update fail. A caller that
     /// then changes that row needs an exclusive lock. The default is shared. If ranges are locked,
-    /// the exclusive mode also keeps other transactions from inserting the unique keys of the
-    /// refused row that were checked before and do not exist: with such a key, the caller would
-    /// have found a different row.
+    /// the exclusive mode also protects the unique keys of the refused row that were checked
+    /// earlier and do not exist. Other transactions cannot insert them: with such a key, the caller
+    /// would have found a different row.
     pub fn set_duplicate_lock(&mut self, mode: LockMode) {
         self.duplicates = mode;
     }
@@ -262,8 +262,8 @@ impl Transaction {
     /// Locks a whole table until the end of the transaction. Waits as set with
     /// [`set_lock_wait`](Self::set_lock_wait) and [`interrupt_when`](Self::interrupt_when). Errors:
     /// `LockTimeout`, `Deadlock`, `Interrupted`, `LockTableFull`, and `RollbackUnfinished` instead
-    /// of `LockTimeout` if the wait was for a rollback that meets errors. Locks already held are
-    /// kept. After `Deadlock` and `LockTableFull` the transaction must be rolled back.
+    /// of `LockTimeout` if the wait was for a rollback that encounters errors. Locks already held
+    /// are kept. After `Deadlock` and `LockTableFull`, the transaction must be rolled back.
     pub fn lock_table(&mut self, table: &Arc<Table>, mode: LockMode) -> Result<()> {
         self.core.health.check()?;
         self.lock_table_as(table, mode.into())
@@ -484,7 +484,7 @@ impl Transaction {
         done
     }
 
-    /// Returns its slot among the active transactions, which it gets when it first writes.
+    /// Returns its slot among the active transactions, which it receives when it first writes.
     pub(in crate::db) fn slot(&mut self) -> Arc<Slot> {
         Arc::clone(self.start())
     }
@@ -567,9 +567,9 @@ impl Transaction {
 
     /// Inserts a row. May do I/O, and wait: for locks on rows and ranges, with the errors of
     /// [`lock_table`](Self::lock_table), and for room in the log. Fails with `DuplicateKey` if a
-    /// row has the same unique key, which is then locked, with `Limit` if the key or the row is too
-    /// long, and with `Entries` unless `row.secondary` has one entry per secondary index. After an
-    /// error nothing has changed.
+    /// row has the same unique key, which is then locked. Fails with `Limit` if the key or the row
+    /// is too long, and with `Entries` unless `row.secondary` has one entry per secondary index.
+    /// After an error, nothing has changed.
     pub fn insert(&mut self, table: &Arc<Table>, row: &NewRow<'_>) -> Result<()> {
         self.write(table, RowRequest::insert(row))
     }
@@ -603,8 +603,9 @@ impl Transaction {
         self.back_to.unwrap_or_else(|| self.here())
     }
 
-    /// Rolls back all changes since the savepoint. Keeps the locks. After `RollbackUnfinished` the
-    /// transaction continues this rollback before it does anything else (I4).
+    /// Rolls back all changes made after the savepoint. Keeps the locks. After
+    /// `RollbackUnfinished`, the transaction continues this rollback before it does anything else
+    /// (I4).
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
         let too_few = u64::from(!sound!(true, "savepoint: leave the first change"));
         let too_many = u64::from(!sound!(true, "savepoint: roll back one change more"));

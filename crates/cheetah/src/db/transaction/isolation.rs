@@ -24,7 +24,7 @@ pub enum OnLocked {
     /// Skips the row, like SKIP LOCKED.
     Skip,
     /// Stops at the row's last committed version without locking it ("semi-consistent read"), if
-    /// ranges are not locked and a forward scan of the clustered index meets the row:
+    /// ranges are not locked and a forward scan of the clustered index reaches the row:
     /// [`Cursor::is_unlocked`](crate::db::Cursor::is_unlocked). Otherwise, and in a search for just
     /// this key, waits for the lock.
     Look,
@@ -33,7 +33,7 @@ pub enum OnLocked {
 /// How a row or an index is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Read {
-    /// As the transaction's isolation level says.
+    /// As the transaction's isolation level requires.
     Consistent,
     /// The newest committed rows, which other transactions may read but not change until this one
     /// ends.

@@ -1,5 +1,5 @@
 //! Two-phase commit: a transaction is prepared here and elsewhere, a coordinator decides, and all
-//! participants do as decided.
+//! participants follow its decision.
 //!
 //! The order is:
 //!
@@ -20,11 +20,11 @@ use crate::table::history::end;
 use crate::table::history::prepared;
 
 impl Transaction {
-    /// Promises to commit or to roll back as the coordinator will decide, whatever happens until
-    /// then. On return the promise is as durable as the flush mode says. A prepared transaction
-    /// must only be passed to [`commit_ordered`](Self::commit_ordered), `commit` or `rollback`, or
-    /// be dropped. Makes no promise if the transaction has changed nothing. Errors: those of a
-    /// commit; then the transaction is not prepared.
+    /// Promises to commit or to roll back as the coordinator will decide, regardless of what
+    /// happens until then. On return, the promise is as durable as the flush mode requires. A
+    /// prepared transaction must only be passed to [`commit_ordered`](Self::commit_ordered),
+    /// `commit` or `rollback`, or be dropped. Makes no promise if the transaction has changed
+    /// nothing. Errors: those of a commit; then the transaction is not prepared.
     pub fn prepare(&mut self, xid: Xid) -> Result<()> {
         self.end_statement();
         self.check_loads_have_ended()?;

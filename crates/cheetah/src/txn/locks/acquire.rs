@@ -12,7 +12,7 @@ use crate::base::{sound, Error, Result, TreeId};
 impl LockTable {
     /// Requests a lock. Does not block. Fails with `Deadlock` if the request would close a cycle of
     /// waiters and its owner is the [victim](super::Deadlock::victim), and with `LockTableFull` if
-    /// there is no memory for it. After an error the owner has the same locks as before.
+    /// there is no memory for it. After an error, the owner has the same locks as before.
     pub fn request(&self, owner: Owner, lock: Lock<'_>, wait: Wait) -> Result<Answer> {
         match self.request_once(owner, lock, wait) {
             Err(Error::LockTableFull) => {
@@ -96,7 +96,7 @@ impl LockTable {
     }
 
     /// Withdraws a queued request. Returns `None` if it was withdrawn, or else the answer that it
-    /// got meanwhile.
+    /// received meanwhile.
     pub fn cancel(&self, pending: &PendingLock) -> Option<Outcome> {
         let mut waits = self.waits.lock();
         if let Some(outcome) = pending.outcome() {

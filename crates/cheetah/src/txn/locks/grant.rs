@@ -7,12 +7,12 @@
 //!   depending on the modes.
 //! - A range conflicts with nothing: of a next-key lock, only the record at its end counts. Its
 //!   owner has seen that the added range contains no other records, except deleted ones. If another
-//!   owner has locked the key of a deleted record, both owners hold it: an owner that inserts a row
-//!   there requests the record itself, which its range does not grant while the other lock exists,
-//!   and checks all ranges around the key.
+//!   owner has locked the key of a deleted record, both owners hold it. An owner that inserts a row
+//!   there requests the record itself, and checks all ranges around the key. The owner's range does
+//!   not grant the record while the other lock exists.
 //! - An insert intention conflicts with other owners' ranges around the key, and with their
-//!   next-key requests for such a range, except requests for that very key which wait for the owner
-//!   of the intention.
+//!   next-key requests for such a range. Requests for that very key are an exception if they wait
+//!   for the owner of the intention.
 //! - A table lock conflicts with other owners' locks on the table, depending on the modes.
 
 use super::granted::point::{Point, HOLD_BYTES, POINT_BYTES};

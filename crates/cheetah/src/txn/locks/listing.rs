@@ -51,7 +51,7 @@ impl LockTable {
         self.waits.lock().len()
     }
 
-    /// Returns the amount of an owner's locks.
+    /// Returns how many locks an owner has, and how much memory they take.
     pub fn summary(&self, owner: Owner) -> LockSummary {
         self.owners.summary(owner)
     }

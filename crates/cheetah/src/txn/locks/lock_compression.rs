@@ -1,9 +1,9 @@
 //! The lock table: the compression of an owner's many record locks on a tree, which drops their
 //! keys.
 //!
-//! A lock is added to the compressed ones before it is removed from its stripe: in between its
-//! owner holds it twice, but it is never missing. Only the owner's own requests compress its locks,
-//! so the owner cannot end meanwhile.
+//! A lock is added to the compressed ones before it is removed from its stripe. For a moment, its
+//! owner holds it twice, but the lock is never missing. Only the owner's own requests compress its
+//! locks, so the owner cannot end meanwhile.
 
 use super::lock_table::LockTable;
 use super::modes::LockMode;
@@ -12,7 +12,7 @@ use crate::base::{reach, TreeId};
 use std::sync::atomic::Ordering::Relaxed;
 
 impl LockTable {
-    /// Compresses the locks of `owner` on all trees, because little memory is left.
+    /// Compresses the locks of `owner` on all trees, because memory is short.
     pub(super) fn compress_all(&self, owner: Owner) {
         self.owners.trees(owner).into_iter().for_each(|tree| self.compress(owner, tree));
     }

@@ -41,8 +41,8 @@ impl Default for LockLimits {
 pub(super) struct TreeShard {
     pub(super) trees: RwLock<Trees>,
     /// The number of trees with shared state. A thread that holds a stripe and reads 0 need not
-    /// look at the trees: entries that are added later do not affect the record that it requests,
-    /// or must wait for that stripe.
+    /// look at the trees. Entries that are added later either do not affect the record that the
+    /// thread requests, or must wait for that stripe.
     pub(super) in_use: AtomicUsize,
     /// The number of waiters for rows of these trees. Changed under `trees`; read after locks were
     /// removed under `trees`.
@@ -68,7 +68,7 @@ impl Default for LockTable {
 }
 
 impl LockTable {
-    /// Creates a lock table without locks, with a memory budget of its own.
+    /// Creates a lock table without locks, with a separate memory budget.
     pub fn new(limits: LockLimits) -> Self {
         Self::counted(limits, Arc::new(MemoryBudget::new(limits.bytes_max as u64)))
     }

@@ -8,12 +8,13 @@
 //!   I1  The lock table never sleeps: a request is answered, or queued with a [`PendingLock`]. The
 //!       caller decides how to wait, and how long, so that a simulator can interleave transactions.
 //!   I2  No two owners are granted the same record in conflicting modes. An owner that is granted a
-//!       range with records has requested only the record at its end: it has seen that the rest of
-//!       the range contains no other.
-//!   I3  First come, first served: a request that conflicts with an earlier waiting request waits
-//!       until that request is granted, unless the earlier one waits for the request's owner.
-//!   I4  A waiter is granted as soon as nothing blocks it. In each cycle of waiters one request has
-//!       failed, so there is always a waiter that is blocked only by a running owner.
+//!       range with records has requested only the record at the range's end. The owner has seen
+//!       that the rest of the range contains no other record.
+//!   I3  First come, first served. A request that conflicts with an earlier waiting request waits
+//!       until that request is granted, unless the earlier request waits for the later request's
+//!       owner.
+//!   I4  A waiter is granted as soon as nothing blocks it. In each cycle of waiters, one request
+//!       has failed. So there is always a waiter that is blocked only by a running owner.
 //!   I5  A lock is refused for lack of memory before anything has changed.
 //! Locks     `waits` (for all owners that begin or end waiting), a stripe of records, a shard of
 //!           trees, a shard of owners; or `waits`, a shard of tables, a shard of owners. In this

@@ -130,10 +130,10 @@ impl LockTable {
         true
     }
 
-    /// Releases the lock on a record that the owner has changed: from now on its version protects
-    /// it, because other owners that meet the version turn it into a lock again. So a statement
-    /// that changes millions of rows needs no memory for their locks. The lock is kept if an owner
-    /// already waits for it.
+    /// Releases the lock on a record that the owner has changed. From now on, its version protects
+    /// the record, because other owners that find the version turn it into a lock again. So a
+    /// statement that changes millions of rows needs no memory for their locks. The lock is kept if
+    /// an owner already waits for it.
     pub fn forget_changed(&self, owner: Owner, tree: TreeId, key: &[u8]) {
         let hash = hash_key(tree.0, key);
         let mut stripe = self.stripes.lock(hash);
@@ -172,7 +172,7 @@ impl LockTable {
         }
     }
 
-    /// Grants the requests that can now be granted, inserts first: an insert that has waited longer
+    /// Grants the requests that can now be granted, inserts first. An insert that has waited longer
     /// than a request for its range must not find that request granted. A later insert finds the
     /// request waiting.
     fn advance(&self, waits: &mut Waits, freed: &[Freed]) {

@@ -8,7 +8,8 @@ use crate::base::hash::hash_key;
 use crate::base::{TableId, TreeId};
 use std::ops::Bound;
 
-/// A range of keys: its low and its high bound. Without a high bound it extends to the supremum.
+/// A range of keys: its low and its high bound. Without a high bound, the range extends to the
+/// supremum.
 pub type KeyRange<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
 /// The object to lock, and the requested mode.
@@ -74,8 +75,8 @@ pub enum Lock<'a> {
 pub enum Wait {
     /// Queue the request.
     Queue {
-        /// The number of undo records that the owner has written. With its locks they measure how
-        /// much work a deadlock's victim would lose.
+        /// The number of undo records that the owner has written. Together with its locks, they
+        /// measure how much work a deadlock's victim would lose.
         undo_records_count: u64,
     },
     /// Refuse the request: for NOWAIT and SKIP LOCKED.
@@ -85,7 +86,7 @@ pub enum Wait {
 /// The answer to a request.
 #[derive(Debug)]
 pub enum Answer {
-    /// The lock is granted, and was not held before in this mode.
+    /// The lock is granted, and the owner did not already hold it in this mode.
     Granted,
     /// The owner already held the lock, or a stronger one.
     AlreadyHeld,

@@ -139,8 +139,8 @@ impl Waits {
     }
 
     /// Returns whether a waiter before `turn` for the record itself keeps `owner`, which holds the
-    /// record in `own` mode, from it. A waiter that waits for `owner` does not, because it would
-    /// wait in any case (as in InnoDB since MDEV-34877).
+    /// record in `own` mode, from the record. A waiter that waits for `owner` does not, because it
+    /// would wait in any case (as in InnoDB since MDEV-34877).
     pub(super) fn keeps_from_record(
         &self,
         (place, turn): (QueueKey, u64),

@@ -1,20 +1,20 @@
-//! The map from transaction IDs to outcomes: 8 bytes for each transaction that some snapshot may
-//! still be undecided about, or much less if the ends of many transactions look the same to all
-//! snapshots.
+//! The map from transaction IDs to outcomes. The map takes 8 bytes for each transaction whose
+//! outcome some snapshot may still have to look up. It takes much less if the ends of many
+//! transactions look the same to all snapshots.
 //!
 //! Invariants
 //!   I1  An outcome changes once, from active to an end; only a startup makes a frozen transaction
 //!       active.
 //!   I2  All transactions of a missing chunk before the newest are frozen. A chunk is dropped when
 //!       all of its transactions have ended at or before the horizon (durability::H8), even while
-//!       older transactions are active: a single old transaction does not keep the whole map in
+//!       older transactions are active. So a single old transaction does not keep the whole map in
 //!       memory.
 //!   I3  The newest chunk is kept. An ID after it has not been assigned yet: its transaction is
 //!       active. No ID is assigned before all shards show its chunk.
 //!   I4  A chunk is *alike* if all its transactions have ended and no open snapshot is between the
-//!       first and the last of the ends: no snapshot can distinguish the ends, so all count as the
-//!       last one. No later snapshot is between them either. So an old snapshot keeps only a few
-//!       bytes for thousands of transactions that ended after it.
+//!       first and the last of the ends. No snapshot can distinguish these ends, so all count as
+//!       the last one. No later snapshot is between them either. So an old snapshot keeps only a
+//!       few bytes for thousands of transactions that ended after it.
 //!   I5  A horizon that was returned earlier may be between the ends of an alike chunk. Then every
 //!       snapshot sees the whole chunk: no snapshot is older than that horizon, and none is between
 //!       the ends.

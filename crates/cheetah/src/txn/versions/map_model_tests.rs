@@ -1,5 +1,5 @@
 //! The complete map of outcomes under the model checker, with chunks of two transactions and two
-//! shards: chunks are added while IDs are assigned, and dropped while a snapshot may read them.
+//! shards. Chunks are added while IDs are assigned, and dropped while a snapshot may read them.
 
 use super::number;
 use super::snapshots::{published_before_slots, register, CLOSED};

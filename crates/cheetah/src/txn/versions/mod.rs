@@ -6,11 +6,11 @@
 //! live and all future snapshots see.
 //!
 //! Invariants
-//!   I1  Commit order is stamp order: stamp, log record, counts, outcome and publication of a
-//!       transaction come before those of the next one, under one mutex; everything that a snapshot
+//!   I1  Commit order is stamp order. Under one mutex, the stamp, log record, counts, outcome and
+//!       publication of a transaction come before those of the next one. Everything that a snapshot
 //!       may look up exists before its stamp is published (durability::M1).
-//!   I2  A reader's answer about a transaction does not change while its snapshot is open: a stamp
-//!       is published after the outcome, and later stamps are larger.
+//!   I2  A reader's answer about a transaction does not change while the reader's snapshot is open:
+//!       a stamp is published after the outcome, and later stamps are larger.
 //!   I3  No snapshot is older than any horizon that was returned (H7), and the map forgets only
 //!       transactions at or below it (durability::H8). So a record may be judged only by a snapshot
 //!       that was open when the record was copied.

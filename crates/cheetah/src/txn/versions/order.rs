@@ -69,10 +69,10 @@ impl Versions {
     }
 
     /// Ends a transaction: takes the next stamp, calls `publish` for the log record and the counts,
-    /// sets the outcome, and publishes the stamp. Only one transaction at a time ends, so
-    /// `publish` must be short, and must not wait for a thread that waits for this call. It does
-    /// I/O only where a mini-transaction must: for a full log buffer, or a page that the ended
-    /// epoch needs. After an error of `publish` nothing is published; the caller stops the engine.
+    /// sets the outcome, and publishes the stamp. Only one transaction at a time ends, so `publish`
+    /// must be short, and must not wait for a thread that waits for this call. `publish` does I/O
+    /// only where a mini-transaction must: for a full log buffer, or a page that the ended epoch
+    /// needs. After an error of `publish`, nothing is published; the caller stops the engine.
     pub fn finish<R>(
         &self,
         txn: TxnId,
@@ -127,8 +127,9 @@ impl Versions {
         self.0.map.is_committed_for_all(txn, horizon)
     }
 
-    /// Returns whether `txn` has ended for every snapshot that is opened from now on. The outcome
-    /// alone does not say this, because it is set shortly before its stamp is published (I2).
+    /// Returns whether `txn` has ended for every snapshot that is opened after this call. The
+    /// outcome alone does not say this, because it is set shortly before its stamp is published
+    /// (I2).
     pub fn has_ended(&self, txn: TxnId) -> bool {
         let state = self.state(txn);
         if !sound!(true, "versions: take an outcome for published") {

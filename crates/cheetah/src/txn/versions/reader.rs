@@ -8,8 +8,9 @@ use crate::base::{reach, sound, TxnId};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// Reads at one snapshot after the other. Kept as long as possible, because it has a slot of its
-/// own. The answers are about records that were copied while the snapshot was open.
+/// Reads at one snapshot after another. Callers keep a reader as long as possible, because each
+/// reader has its own slot. The answers are about records that were copied while the snapshot was
+/// open.
 #[derive(Debug)]
 pub struct Reader {
     shared: Arc<Shared>,

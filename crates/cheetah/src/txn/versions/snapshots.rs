@@ -5,8 +5,8 @@
 //!       last published stamp. The search for the oldest snapshot first reads the last published
 //!       stamp, and then the slots. With a fence between the two steps of both, one of them sees
 //!       the other: either the slot is counted, or its stamp is not older than the published one.
-//! Slots are reused by later readers. Each shard has a list of its own, so that readers on many
-//! cores do not contend.
+//!       Slots are reused by later readers. Each shard has its own list, so that readers on many
+//!       cores do not contend.
 //! Locks     one shard's list, briefly.
 
 use super::number::Number;
@@ -40,7 +40,7 @@ pub(super) fn published_before_slots<N: Number>(published: &N) -> u64 {
     stamp
 }
 
-/// One reader's snapshot, in a cache line of its own.
+/// One reader's snapshot, in its own cache line.
 #[repr(align(128))]
 #[derive(Debug)]
 pub(super) struct Slot {

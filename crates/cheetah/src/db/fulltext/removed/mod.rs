@@ -1,7 +1,7 @@
 //! Deleted rows whose postings are deleted later.
 //!
-//! A transaction that removes a row with more than one word writes one row, a *removal*, into a
-//! table of the engine's own. A removal holds the ID of the posting table, the key of the deleted
+//! A transaction that removes a row with more than one word writes one row, a *removal*, into one
+//! of the engine's own tables. A removal holds the ID of the posting table, the key of the deleted
 //! row, and its words. Searches skip the postings of rows whose removal they see. The background
 //! deletes these postings together with the removal.
 //! (docs/developers/decisions/0058-removed-words.md)
@@ -23,10 +23,10 @@
 //!       and a transaction that waits for it waits only until the words of one row are deleted. It
 //!       reads removals in a new view, which sees only committed ones.
 //!   W5  A search that locks postings (SERIALIZABLE) locks the removal of each posting's row, or
-//!       the gap where it would be, so the postings that it found are not deleted before its
-//!       transaction ends.
-//!   W6  Words of a table are never written into a table with another encryption, and words of a
-//!       temporary table never into a logged table.
+//!       the gap where the removal would be. So the postings that the search found are not deleted
+//!       before its transaction ends.
+//!   W6  Words of a table are never written into a table with another encryption. Words of a
+//!       temporary table are never written into a logged table.
 //!   W7  The ID of a posting table is never reused. A posting table that is not in the catalog
 //!       never returns, so its removals are deleted without deleting postings.
 //!   W8  A view older than the table of removals sees no removals. It is not refused because of

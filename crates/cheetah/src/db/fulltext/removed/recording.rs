@@ -13,7 +13,7 @@ use crate::table::{NewRow, Table};
 use crate::txn::{LockMode, TableMode};
 use std::sync::Arc;
 
-/// A row with more words than this gets a removal. Deleting one posting is as fast as writing a
+/// A row with more words than this receives a removal. Deleting one posting is as fast as writing a
 /// removal.
 const WORDS_DELETED_AT_ONCE_MAX: usize = 1;
 

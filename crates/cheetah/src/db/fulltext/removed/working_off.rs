@@ -1,6 +1,6 @@
 //! Deleting the postings of deleted rows in the background (W4).
 //!
-//! Each removal is worked off in a transaction of its own. A removal that cannot be locked is
+//! Each removal is worked off in a separate transaction. A removal that cannot be locked is
 //! skipped; if the posting table is not accessible, all its removals are skipped. Skipped removals
 //! are tried again after all others. If the database shuts down or an error occurs, the open
 //! transaction is rolled back, and the next startup continues.
@@ -48,8 +48,8 @@ impl WorkingOff {
     /// shuts down.
     pub(in crate::db) fn step(&self, core: &Arc<Core>, ends: &Arc<AtomicBool>) -> Result<bool> {
         // Rows of open transactions are counted, too, so a count of 0 means that no view sees a
-        // removal. (A deletion in progress may be rolled back and bring a removal back. The
-        // rollback is logged, and the background looks again.)
+        // removal. (The rollback of a deletion in progress may bring a removal back. That rollback
+        // is logged, and the background looks again.)
         let Some(removed) = existing(core).filter(|table| table.row_count() > 0) else { return Ok(false) };
         let reads = core.pool.reads_count();
         let worked = Step { txn: begin(core, ends), removed, ends }.run(&mut self.next.lock())?;
@@ -101,8 +101,8 @@ impl Step<'_> {
         Ok(false)
     }
 
-    /// Works off the removal at the cursor. Afterwards `next` is after this removal, whatever the
-    /// result, so that it does not block other removals.
+    /// Works off the removal at the cursor. In any case, `next` is then after this removal, so that
+    /// the removal does not block others.
     fn work_off(&mut self, cursor: &Cursor, next: &mut Vec<u8>) -> Result<Worked> {
         let key = cursor.key();
         next.clear();

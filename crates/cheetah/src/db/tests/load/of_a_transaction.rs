@@ -32,7 +32,7 @@ fn a_load_of_a_transaction_is_seen_from_its_commit_on() {
             let newest = db.table("t").unwrap();
             assert!(contents(&db, &newest) == expected, "{count} rows");
             assert_eq!(table.has_moved(), is_built);
-            // Earlier handles lead to the rows. An older snapshot sees no rows, by any handle.
+            // Earlier handles reach the rows. An older snapshot sees no rows through any handle.
             assert_eq!(db.begin().count(&table).unwrap(), Some(count));
             for handle in [&table, &newest] {
                 assert_eq!(old.count(handle).unwrap(), Some(0));
@@ -278,7 +278,7 @@ fn the_rows_of_a_load_count_in_a_deadlock() {
             let mut row = Vec::new();
             txn.get(&other_table, &1u64.to_be_bytes(), Read::Shared, &mut row).map(drop)
         });
-        // The transaction with less work is the victim, whichever waits first.
+        // The transaction with less work is the victim, regardless of which one waits first.
         let other_gets = with_row(5, &Row::new(5, 5), |row| other.insert(&t, row));
         if other_gets.is_err() {
             other.rollback().unwrap();
@@ -431,7 +431,7 @@ fn numbers_of_a_statement_that_has_waited_for_a_load_follow_each_other() {
         txn.commit().unwrap();
         waits.join().unwrap().unwrap();
     });
-    // Both handles lead other transactions to the counter that the statement has locked.
+    // Through both handles, other transactions reach the counter that the statement has locked.
     for handle in [&table, &db.table("t").unwrap()] {
         let taken = other.reserve_numbers(handle, &numbers, false);
         assert!(matches!(taken, Err(Error::LockTimeout)), "{taken:?}");

@@ -3,9 +3,9 @@
 //! A search for a cycle starts at each owner that begins to wait, and whenever a waiter receives a
 //! lock because an implicit lock becomes explicit. No owner begins or ends waiting meanwhile: all
 //! of that happens under the mutex of [`Waits`]. Waiters do not release locks, so a cycle that was
-//! found is real. Nor do they get further locks, except from implicit ones, so no cycle arises
-//! undetected. An owner whose request is queued must request nothing else, not even a range, which
-//! is always granted.
+//! found is real. Nor do waiters receive further locks, except from implicit ones, so no cycle
+//! arises undetected. An owner whose request is queued must request nothing else, not even a range,
+//! which is always granted.
 
 pub(super) mod report;
 pub(super) mod victims;
@@ -31,8 +31,8 @@ impl LockTable {
     }
 
     /// Sets which owner a deadlock must spare. For two owners in one deadlock, `choice` returns the
-    /// one that must commit after the other, if the order matters; the other is spared, whatever
-    /// amount of work it would lose. It is called while both wait; it must not wait, nor use this
+    /// one that must commit after the other, if the order matters. The other is spared, regardless
+    /// of how much work it would lose. It is called while both wait; it must not wait, nor use this
     /// lock table. Only the first call has an effect.
     pub fn set_victim_choice(&self, choice: impl Fn(Owner, Owner) -> Option<Owner> + Send + Sync + 'static) {
         let _ = self.chooser.0.set(Box::new(choice));

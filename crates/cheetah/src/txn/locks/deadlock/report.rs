@@ -25,7 +25,7 @@ pub struct Deadlock {
 pub struct DeadlockMember {
     /// The owner.
     pub owner: Owner,
-    /// The work that it would lose: undo records, and locks.
+    /// The work that it would lose: undo records and locks.
     pub weight: u64,
     /// The object that it waits for, and the requested mode.
     pub waits_for: (LockedOn, TableMode),

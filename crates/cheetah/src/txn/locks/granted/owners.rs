@@ -9,7 +9,8 @@ use crate::txn::locks::key::KeySpan;
 use crate::txn::locks::Owner;
 use parking_lot::Mutex;
 
-/// The number of shards of owners: this many transactions can take locks without contention here.
+/// The number of shards of owners, and so of transactions that can take locks without contention
+/// here.
 const SHARDS_COUNT: usize = 64;
 /// The number of empty lists that a shard keeps for further owners, so that short transactions do
 /// not allocate memory.
@@ -26,7 +27,7 @@ pub(crate) fn piece_bytes(piece: &KeySpan) -> usize {
     std::mem::size_of::<KeySpan>() * 3 / 2 + piece.heap_bytes()
 }
 
-/// The amount of an owner's locks.
+/// How many locks an owner has, and how much memory they take.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct LockSummary {
     /// The number of tables.

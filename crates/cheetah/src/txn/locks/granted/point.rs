@@ -94,7 +94,7 @@ impl Point {
         self.hold_mut(owner).map(|hold| hold.count(mode)).is_some()
     }
 
-    /// Grants the lock; returns true if the owner did not hold it before.
+    /// Grants the lock; returns true if the owner did not already hold it.
     pub(crate) fn give(&mut self, owner: Owner, mode: LockMode) -> bool {
         if self.count(owner, mode) {
             return false;

@@ -1,16 +1,16 @@
 //! The locked ranges of one tree: the levels that owners hold between two keys.
 //!
 //! A map of "cuts", the places where the set of locks changes. Each cut maps to the locks from
-//! there to the next cut. A lookup of a key therefore finds all ranges that contain the key, and
-//! adjacent or overlapping ranges of an owner merge automatically: a scan of any length needs two
-//! cuts.
+//! there to the next cut. A lookup of a key therefore finds all ranges that contain the key.
+//! Adjacent or overlapping ranges of an owner merge automatically, so a scan of any length needs
+//! two cuts.
 //!
 //! Invariants
 //!   I1  The locks of each cut differ from the locks of the previous cut; there are no locks before
 //!       the first cut.
 //!   I2  At a cut, each owner occurs at most once, with its highest level; owners are sorted.
-//!   I3  At a cut, no two owners have conflicting levels: where another owner holds the records,
-//!       a new range gets only the gap.
+//!   I3  At a cut, no two owners have conflicting levels: where another owner holds the records, a
+//!       new range receives only the gap.
 //!   I4  The end of the range that was extended last may be kept outside the map, so that a scan
 //!       can move it step by step without changing the map. Only this range is between the previous
 //!       cut in the map and the end, and no range is between the end and the next cut. Any

@@ -44,7 +44,7 @@ impl Stripe {
         })
     }
 
-    /// Grants a record to an owner; returns true if the owner did not hold it before.
+    /// Grants a record to an owner; returns true if the owner did not already hold it.
     pub(crate) fn give(
         &mut self,
         memory: &LockMemory,

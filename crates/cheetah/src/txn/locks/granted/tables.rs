@@ -40,7 +40,7 @@ impl TableLocks {
         all.any(|(held, count)| mode.conflicting() & held.bit() != 0 && others(held, count))
     }
 
-    /// Grants the lock; returns true if the owner held none before.
+    /// Grants the lock; returns true if the owner did not already hold one.
     pub(crate) fn give(&mut self, owner: Owner, mode: TableMode) -> bool {
         let set = self.holders.entry(owner).or_default();
         let is_new = *set == 0;

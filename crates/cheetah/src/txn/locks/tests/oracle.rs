@@ -1,5 +1,5 @@
-//! Compares random requests with an oracle, which keeps plain lists and searches all of them each
-//! time.
+//! Compares random requests with an oracle, which keeps plain lists and searches all of them for
+//! each request.
 //!
 //! The keys of an index are divided into places: gaps (even) and records (odd). One key represents
 //! each place.
