@@ -287,7 +287,7 @@ int RowCodec::decode(CheetahBytes row, uchar *record, const TABLE *table, Column
       continue;
     }
     if (read_values_[i].external) {
-      bool wanted = is_wanted(var.field, table);
+      bool wanted = columns == Columns::complete || is_wanted(var.field, table);
       int error = wanted ? large->fetch(static_cast<unsigned>(i), value, &value) : 0;
       if (error != 0) return error;
       if (!wanted) value = CheetahBytes{nullptr, 0};

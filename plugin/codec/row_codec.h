@@ -50,6 +50,7 @@ class RowCodec {
   enum class Columns {
     all,   // all columns; large values only if the statement reads them, or compares them with new values
     read,  // columns in the table's read set; the content of other columns is undefined but valid
+    complete,  // all columns with all large values
   };
   // Decodes a stored row into the record, without the columns of the clustered key. Returns 0 or a
   // handler error.

@@ -294,8 +294,10 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
   void prepare_ranges(uint *mode) override;
   void append_key_image(uint key_no, const uchar *image, key_part_map parts, cheetah::Buffer *out);
   bool entry_starts_with(const cheetah::Buffer &prefix) const;
-  int read_row_of_entry(uchar *record);
+  int read_row_of_entry(uchar *record, cheetah::RowCodec::Columns columns);
   int decode_row(CheetahBytes key, CheetahBytes row, uchar *record);
+  int decode_row(CheetahBytes key, CheetahBytes row, uchar *record, cheetah::RowCodec::Columns columns);
+  cheetah::RowCodec::Columns requested_columns() const;
   int compute_virtual_columns_of_key(uint key_no);
   void remember_position(CheetahBytes clustered_key);
   void store_ref(CheetahBytes clustered_key, uchar *place) const;

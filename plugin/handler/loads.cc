@@ -129,7 +129,7 @@ int ha_cheetah::show_refused_row(const CheetahLoad *load) {
   key_.assign(key);
   row_image_.assign(row);
   uchar *record = table->record[0];
-  int error = codec_.row().decode(row_image_.bytes(), record, table, RowCodec::Columns::all, this);
+  int error = codec_.row().decode(row_image_.bytes(), record, table, RowCodec::Columns::complete, this);
   if (error != 0) return error;
   if (!codec_.hidden_key() && !codec_.clustered().decode(key_.bytes(), record)) return HA_ERR_CRASHED;
   uint key_no = session_->duplicate_key_no();

@@ -129,6 +129,15 @@ int ha_cheetah::deliver_clustered(uchar *record) {
   return decode_row(found_.key, found_.value, record);
 }
 
+static bool is_virtual(const Field *field) { return field->vcol_info != nullptr && !field->stored_in_db(); }
+
+static bool has_virtual_part(const KeyCodec &key) {
+  for (const KeyPart &part : key.parts()) {
+    if (is_virtual(part.field())) return true;
+  }
+  return false;
+}
+
 int ha_cheetah::deliver_secondary(uchar *record, bool *passed) {
   bool conditional = pushed_idx_cond != nullptr && pushed_idx_cond_keyno == active_index;
   bool filtered = pushed_rowid_filter != nullptr && rowid_filter_is_active;
@@ -139,8 +148,11 @@ int ha_cheetah::deliver_secondary(uchar *record, bool *passed) {
     int error = check_entry(conditional, filtered, passed);
     if (error != 0 || !*passed || only_index) return error;
   }
-  int error = read_row_of_entry(record);
-  if (error == 0 && only_index) error = compute_virtual_columns_of_key(active_index);
+  // The server computes virtual columns after the row was delivered. That is too late for a check of
+  // the entry, and the server does not do it for an index-only read.
+  bool computes = !decoded && (conditional || only_index) && has_virtual_part(codec_.key_of(active_index));
+  int error = read_row_of_entry(record, computes ? RowCodec::Columns::complete : requested_columns());
+  if (error == 0 && computes) error = compute_virtual_columns_of_key(active_index);
   if (error == 0 && !decoded) error = check_entry(conditional, filtered, passed);
   return error;
 }
@@ -168,21 +180,28 @@ bool ha_cheetah::decode_entry(uchar *record) {
   return codec_.secondary_of(cursor_index_).decode_entry(found_.key, found_.clustered, found_.value, record);
 }
 
-int ha_cheetah::read_row_of_entry(uchar *record) {
+int ha_cheetah::read_row_of_entry(uchar *record, RowCodec::Columns columns) {
   int32_t code = cheetah_current_row(cursor_.get(), row_.get());
   if (code != CHEETAH_CODE_OK) return handler_error(code, ha_thd());
-  return decode_row(found_.clustered, cheetah_buffer_bytes(row_.get()), record);
+  return decode_row(found_.clustered, cheetah_buffer_bytes(row_.get()), record, columns);
+}
+
+RowCodec::Columns ha_cheetah::requested_columns() const {
+  return reads_only() ? RowCodec::Columns::read : RowCodec::Columns::all;
 }
 
 int ha_cheetah::decode_row(CheetahBytes key, CheetahBytes row, uchar *record) {
-  RowCodec::Columns columns = reads_only() ? RowCodec::Columns::read : RowCodec::Columns::all;
+  return decode_row(key, row, record, requested_columns());
+}
+
+int ha_cheetah::decode_row(CheetahBytes key, CheetahBytes row, uchar *record, RowCodec::Columns columns) {
   int error = codec_.row().decode(row, record, table, columns, this);
   if (error != 0 || codec_.hidden_key()) return error;
   return codec_.clustered().decode(key, record) ? 0 : HA_ERR_CRASHED;
 }
 
-// In an index-only read, the engine must compute virtual columns. update_virtual_field clears
-// `tmp_set`, which may be the table's read_set during a sort, so its contents are restored.
+// Computes the virtual columns of a key from a complete row. update_virtual_field clears `tmp_set`,
+// which may be the table's read_set during a sort, so its contents are restored.
 int ha_cheetah::compute_virtual_columns_of_key(uint key_no) {
   MY_BITMAP &set = table->tmp_set;
   size_t words = bitmap_buffer_size(set.n_bits) / sizeof(*set.bitmap);
@@ -190,8 +209,7 @@ int ha_cheetah::compute_virtual_columns_of_key(uint key_no) {
   bool failed = false;
   for (const KeyPart &part : codec_.key_of(key_no).parts()) {
     Field *field = part.field();
-    bool computed = field->vcol_info != nullptr && !field->stored_in_db();
-    failed = failed || (computed && table->update_virtual_field(field, false));
+    failed = failed || (is_virtual(field) && table->update_virtual_field(field, false));
   }
   std::copy(kept_set_.begin(), kept_set_.end(), set.bitmap);
   return failed ? HA_ERR_INTERNAL_ERROR : 0;

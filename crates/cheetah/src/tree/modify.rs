@@ -89,9 +89,12 @@ impl Write<'_> {
     /// Returns whether an insert into a leaf that has no room for one more pending change should
     /// split it now, because the next inserts would load it again soon. Leaves that keys in order
     /// fill stay whole.
-    fn splits_early(&self, leaf: &PageView<'_>, key: &[u8], near: usize) -> bool {
+    pub(super) fn splits_early(&self, leaf: &PageView<'_>, key: &[u8], near: usize) -> bool {
         let is_full = leaf.used_bytes() * 100 >= leaf.bytes().len() * CROWDED_PERCENT;
-        let is_inside = || leaf.search_near(key, near).is_err_and(|slot| slot < leaf.count());
+        // The first slot of the leftmost leaf belongs to a run, too.
+        let first = usize::from(leaf.low().is_empty());
+        let is_inside =
+            || leaf.search_near(key, near).is_err_and(|slot| (first..leaf.count()).contains(&slot));
         matches!(self, Write::Insert(_)) && is_full && !leaf.is_in_run() && is_inside()
     }
 
@@ -201,6 +204,10 @@ impl Tree {
                 drop(guard);
                 path.release();
                 continue;
+            }
+            // Versions that no snapshot needs take much of a leaf in which changes were pending.
+            if is_crowded {
+                guard.forget_old_versions();
             }
             if is_crowded && write.splits_early(&PageView::new(&guard), key, near) {
                 drop(guard);

@@ -37,7 +37,7 @@ const ANY_CHILD: [u8; 5] = [0; 5];
 pub(super) enum Split {
     /// If it has no room for the record.
     ForRoom,
-    /// In any case, once.
+    /// If it is still crowded, too.
     Early,
 }
 
@@ -103,7 +103,9 @@ impl Tree {
     ) -> Result<Option<Changed>> {
         let Some((leaf, parents)) = path.pages.split_last() else { return Ok(None) };
         let mut guard = leaf.write(mtr);
-        if split == Split::ForRoom {
+        // Others may have emptied or split the leaf since it was found to be crowded.
+        let has_changed = !write.splits_early(&PageView::new(&guard), key, 0);
+        if split == Split::ForRoom || sound!(has_changed, "tree: split what others have emptied") {
             if let Ok(changed) = write.attempt(&mut guard, key, 0) {
                 return Ok(Some(changed));
             }

@@ -26,7 +26,7 @@ impl Tree {
         record: Option<&RecordRef<'_>>,
         path: &mut Path,
     ) -> Result<bool> {
-        path.ticket.ticket = None;
+        (path.ticket.ticket, path.is_crowded) = (None, false);
         if !self.leaves.has_tickets() || self.covers(path, key) {
             return Ok(false);
         }

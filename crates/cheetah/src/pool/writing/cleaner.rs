@@ -12,8 +12,9 @@
 //!
 //! Invariants
 //!   C1  The cleaner writes a page only if it is among the next 1/`LEAVING_SHARE` of the frames to
-//!       be evicted, or is finished, or belongs to the epoch that a checkpoint writes. Otherwise
-//!       pages that change often are written for each few changes.
+//!       be evicted (at most `LEAVING_LOOKS_MAX` of each queue), or is finished, or belongs to the
+//!       epoch that a checkpoint writes. Otherwise pages that change often are written for each few
+//!       changes.
 //! Locks     `finished` is innermost: it is taken under page latches.
 
 use super::cleaner_work::{Cleaner, STEP_PAGES_MAX};

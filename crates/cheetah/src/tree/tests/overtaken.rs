@@ -1,9 +1,13 @@
 //! Tests of searches and prepared paths whose leaf is split or merged before they reach it.
 
-use super::fixture::{assert_reached, Fixture};
+use super::fixture::{assert_reached, enter, Fixture};
+use crate::base::planted::plant;
+use crate::base::Result;
 use crate::format::page::RecordRef;
 use crate::pool::PageRef;
 use crate::tree::descend::{Target, Trail};
+use crate::tree::modify::Write;
+use crate::tree::split::Split;
 use crate::tree::{Changed, Path};
 
 fn key(number: u32) -> Vec<u8> {
@@ -108,4 +112,22 @@ fn a_path_of_another_tree_is_not_used() {
     first.path.tree = crate::base::TreeId(99);
     first.insert(&key(7), b"seven");
     first.check();
+}
+
+/// A thread finds a crowded leaf and waits for the structure mutex. Meanwhile others remove all
+/// records.
+fn insert_into_an_emptied_leaf() -> Result<Changed> {
+    let mut fixture = Fixture::tiny();
+    let (key, record) = (b"key".as_slice(), RecordRef::frozen(b"payload"));
+    let Fixture { tree, path, .. } = &mut fixture;
+    tree.prepare(key, path)?;
+    let mtr = enter(tree, path, key, Some(record));
+    tree.split_and_write(&mtr, path, key, Write::Insert(record), Split::Early)
+}
+
+#[test]
+fn a_crowded_leaf_that_others_empty_is_not_split() {
+    assert!(matches!(insert_into_an_emptied_leaf(), Ok(Changed::Done)));
+    let _bug = plant("tree: split what others have emptied");
+    assert!(insert_into_an_emptied_leaf().is_err());
 }
