@@ -148,8 +148,8 @@ int ha_cheetah::deliver_secondary(uchar *record, bool *passed) {
     int error = check_entry(conditional, filtered, passed);
     if (error != 0 || !*passed || only_index) return error;
   }
-  // The server computes virtual columns after the row was delivered. That is too late for a check of
-  // the entry, and the server does not do it for an index-only read.
+  // The server computes virtual columns after the row was delivered. That is too late for a check
+  // of the entry, and the server does not do it for an index-only read.
   bool computes = !decoded && (conditional || only_index) && has_virtual_part(codec_.key_of(active_index));
   int error = read_row_of_entry(record, computes ? RowCodec::Columns::complete : requested_columns());
   if (error == 0 && computes) error = compute_virtual_columns_of_key(active_index);
