@@ -1282,7 +1282,7 @@ extern "C" {
 
 // Changes the definitions of all these tables, or of none. Afterwards the open handles of these
 // tables must not be used.
-int32_t cheetah_alter_tables(CheetahDb *db, const CheetahAlteration *alterations, size_t count);
+int32_t cheetah_alter_tables(const CheetahDb *db, const CheetahAlteration *alterations, size_t count);
 
 // Returns whether the stored rows of a table have exactly this row-format version.
 uint8_t cheetah_table_fits(const CheetahTable *table, const CheetahRowFormatVersion *row_format);
@@ -1294,7 +1294,7 @@ uint8_t cheetah_has_older_rows(const CheetahTable *table);
 uint8_t cheetah_can_change_rows(const CheetahTable *table, const CheetahNewRows *rows);
 
 // Returns whether the last change of the table's definition has this mark.
-uint8_t cheetah_has_mark(CheetahDb *db, CheetahBytes name, CheetahBytes mark);
+uint8_t cheetah_has_mark(const CheetahDb *db, CheetahBytes name, CheetahBytes mark);
 
 // Returns the message of this thread's last failure. It is valid until the thread's next call.
 CheetahBytes cheetah_last_error(void);
@@ -1351,7 +1351,7 @@ void cheetah_free_build(CheetahBuild *build);
 // Describes the keys of an open table, with one encoding for each index, and the statistics
 // options of its definition. `places`: the number of places to sample in an index; 0: the setting
 // of the database. `recalc`: a `CheetahRecalc`.
-int32_t cheetah_describe_keys(CheetahDb *db,
+int32_t cheetah_describe_keys(const CheetahDb *db,
                               const CheetahTable *table,
                               const CheetahKeyEncoding *keys,
                               size_t key_count,
@@ -1361,10 +1361,10 @@ int32_t cheetah_describe_keys(CheetahDb *db,
 
 // Sets whether statistics are collected automatically, and the number of places that are sampled
 // in each index. Options in the definition of a table override these settings.
-void cheetah_set_statistics(CheetahDb *db, uint8_t by_themselves, uint32_t places);
+void cheetah_set_statistics(const CheetahDb *db, uint8_t by_themselves, uint32_t places);
 
 // Collects statistics of all indexes and stores them.
-int32_t cheetah_analyze_table(CheetahDb *db, const CheetahTable *table);
+int32_t cheetah_analyze_table(const CheetahDb *db, const CheetahTable *table);
 
 // Returns a number that changes whenever the table's statistics change.
 uint64_t cheetah_statistics_version(const CheetahTable *table);
@@ -1433,38 +1433,38 @@ void cheetah_adjust_settings(CheetahSettings *settings, CheetahTextSink sink, vo
 int32_t cheetah_close(CheetahDb *db);
 
 // Makes a checkpoint: writes all changes so far to their places on disk.
-int32_t cheetah_checkpoint(CheetahDb *db);
+int32_t cheetah_checkpoint(const CheetahDb *db);
 
 // Sets when a commit is durable: before it returns if `mode` is 1, and within a second if it is 0
 // or 2.
-void cheetah_set_flush_log_at_commit(CheetahDb *db, uint8_t mode);
+void cheetah_set_flush_log_at_commit(const CheetahDb *db, uint8_t mode);
 
 // Sets the memory of the engine to `bytes`, or to the minimum that it needs, and returns the new
 // size.
-uint64_t cheetah_set_buffer_pool_size(CheetahDb *db, uint64_t bytes);
+uint64_t cheetah_set_buffer_pool_size(const CheetahDb *db, uint64_t bytes);
 
 // Sets the I/O operations per second of background work.
-void cheetah_set_io_capacity(CheetahDb *db, uint32_t operations_per_second);
+void cheetah_set_io_capacity(const CheetahDb *db, uint32_t operations_per_second);
 
 // Sets the bytes of images per second that background threads read to find damage; 0: none. Starts
 // a new pass over all images.
-void cheetah_set_scrub_rate(CheetahDb *db, uint64_t bytes_per_second);
+void cheetah_set_scrub_rate(const CheetahDb *db, uint64_t bytes_per_second);
 
 // Sets whether changes may be buffered while their leaf is not in memory.
-void cheetah_set_change_buffering(CheetahDb *db, uint8_t is_on);
+void cheetah_set_change_buffering(const CheetahDb *db, uint8_t is_on);
 
 // Passes all counters to the sink.
-int32_t cheetah_status(CheetahDb *db, CheetahCounterSink sink, void *context);
+int32_t cheetah_status(const CheetahDb *db, CheetahCounterSink sink, void *context);
 
 // Passes a readable description of the engine's state to the sink.
-int32_t cheetah_status_text(CheetahDb *db, CheetahTextSink sink, void *context);
+int32_t cheetah_status_text(const CheetahDb *db, CheetahTextSink sink, void *context);
 
 // Sets the sink for errors that no call can return, such as errors in background threads. It is
 // called from any thread until the database is closed.
-void cheetah_announce_background_errors(CheetahDb *db, CheetahTextSink sink, void *context);
+void cheetah_announce_background_errors(const CheetahDb *db, CheetahTextSink sink, void *context);
 
 // Passes the names of all tables to the sink.
-int32_t cheetah_table_names(CheetahDb *db, CheetahTextSink sink, void *context);
+int32_t cheetah_table_names(const CheetahDb *db, CheetahTextSink sink, void *context);
 
 // Chooses how a table is encrypted. Passes the faults of the options to the sink as readable
 // messages.
@@ -1475,18 +1475,18 @@ int32_t cheetah_choose_encryption(const CheetahEncryptionWords *words,
 
 // Sets whether tables without ENCRYPTED in their definition are encrypted. Returns `Key`, and
 // changes nothing, if a key is missing.
-int32_t cheetah_set_encrypt_tables(CheetahDb *db, uint8_t is_on);
+int32_t cheetah_set_encrypt_tables(const CheetahDb *db, uint8_t is_on);
 
 // Sets whether the log is encrypted. The log continues in a new file. Returns `Key`, and changes
 // nothing, if a key is missing.
-int32_t cheetah_set_encrypt_log(CheetahDb *db, uint8_t is_on);
+int32_t cheetah_set_encrypt_log(const CheetahDb *db, uint8_t is_on);
 
 // Sets the number of versions by which a page's key may be older than the newest version before
 // the page is re-encrypted; 0: pages are not re-encrypted.
-void cheetah_set_rotate_key_age(CheetahDb *db, uint32_t versions);
+void cheetah_set_rotate_key_age(const CheetahDb *db, uint32_t versions);
 
 // Passes the encryption of each table to the sink.
-int32_t cheetah_list_encryption(CheetahDb *db, CheetahTableEncryptionSink sink, void *context);
+int32_t cheetah_list_encryption(const CheetahDb *db, CheetahTableEncryptionSink sink, void *context);
 
 // Begins an estimate of the size of a table with this specification. The caller adds runs of
 // adjacent rows or entries in key order, from places spread over each index. The first run starts
@@ -1652,7 +1652,7 @@ int32_t cheetah_load_words(CheetahTxn *txn, CheetahLoad *load, CheetahBytes key,
 
 // Creates postings for an index that a change of the definition will add. If the change does not
 // take them over, they are dropped when the handle is freed.
-int32_t cheetah_new_postings(CheetahDb *db, const CheetahTable *table, CheetahPostings **made);
+int32_t cheetah_new_postings(const CheetahDb *db, const CheetahTable *table, CheetahPostings **made);
 
 // Begins a load of new postings. The caller must hold the only handle to them.
 int32_t cheetah_begin_load_of_postings(CheetahTxn *txn, const CheetahPostings *made, CheetahLoad **load);
@@ -1751,13 +1751,13 @@ void cheetah_set_connection(CheetahTxn *txn, uint64_t connection);
 void cheetah_set_tables_in_use(CheetahTxn *txn, uint32_t count);
 
 // Passes all open transactions to the sink.
-int32_t cheetah_list_transactions(CheetahDb *db, CheetahTxnInfoSink sink, void *context);
+int32_t cheetah_list_transactions(const CheetahDb *db, CheetahTxnInfoSink sink, void *context);
 
 // Passes all locks and waiting lock requests to the sink.
-int32_t cheetah_list_locks(CheetahDb *db, CheetahLockInfoSink sink, void *context);
+int32_t cheetah_list_locks(const CheetahDb *db, CheetahLockInfoSink sink, void *context);
 
 // Passes all lock waits to the sink.
-int32_t cheetah_list_lock_waits(CheetahDb *db, CheetahLockWaitSink sink, void *context);
+int32_t cheetah_list_lock_waits(const CheetahDb *db, CheetahLockWaitSink sink, void *context);
 
 // Sets the function that shows values of keys in reports and views. It is called from any thread
 // until the database is closed. Values without a readable form are shown in hexadecimal.
@@ -1773,7 +1773,7 @@ void cheetah_announce_deadlocks(const CheetahDb *db, CheetahTextSink sink, void 
 
 // Sets the function that describes connections in reports. It is called from any thread until the
 // database is closed.
-void cheetah_describe_connections(CheetahDb *db, CheetahDescribe describe, void *context);
+void cheetah_describe_connections(const CheetahDb *db, CheetahDescribe describe, void *context);
 
 // Begins a load of a table. If `to_commit` is 0, only the caller may use the table (see
 // `Transaction::begin_load`). Otherwise the loaded rows become visible when the transaction
@@ -1841,14 +1841,16 @@ CheetahBytes cheetah_buffer_bytes(const CheetahBuffer *buffer);
 
 // Pins the state of the database for the next `cheetah_create_snapshot`. Returns `End` if pinning
 // is disabled (`cheetah_set_snapshot_max_age`). Takes milliseconds, and one sync of the log.
-int32_t cheetah_pin_snapshot(CheetahDb *db, const CheetahNote *notes, size_t notes_count);
+int32_t cheetah_pin_snapshot(const CheetahDb *db, const CheetahNote *notes, size_t notes_count);
 
 // Writes a snapshot of the pinned state, or of the current state if none is pinned, into a new
 // directory. Blocks for I/O until all files are written.
-int32_t cheetah_create_snapshot(CheetahDb *db, const CheetahSnapshotOrder *order, CheetahSnapshot *snapshot);
+int32_t cheetah_create_snapshot(const CheetahDb *db,
+                                const CheetahSnapshotOrder *order,
+                                CheetahSnapshot *snapshot);
 
 // Sets the seconds after which a pinned state is released; 0: states are not pinned.
-void cheetah_set_snapshot_max_age(CheetahDb *db, uint64_t seconds);
+void cheetah_set_snapshot_max_age(const CheetahDb *db, uint64_t seconds);
 
 // Sets the functions to call at stages, in the threads of all databases of the process, until the
 // process ends. Later calls have no effect.
@@ -1863,29 +1865,32 @@ void cheetah_end_page_work(const CheetahPageWork *since, CheetahPageWork *done);
 
 // Passes the counters of encoded and decoded images to the sink, one item for each maximum image
 // size. If `restart` is 1, resets the counters to zero.
-int32_t cheetah_list_image_work(CheetahDb *db, uint8_t restart, CheetahImageWorkSink sink, void *context);
+int32_t cheetah_list_image_work(const CheetahDb *db,
+                                uint8_t restart,
+                                CheetahImageWorkSink sink,
+                                void *context);
 
 // Like `cheetah_list_image_work`, with one item for each index.
-int32_t cheetah_list_index_image_work(CheetahDb *db,
+int32_t cheetah_list_index_image_work(const CheetahDb *db,
                                       uint8_t restart,
                                       CheetahImageWorkSink sink,
                                       void *context);
 
 // Gets the statistics of the buffer pool.
-int32_t cheetah_pool_stats(CheetahDb *db, CheetahPoolStats *stats);
+int32_t cheetah_pool_stats(const CheetahDb *db, CheetahPoolStats *stats);
 
 // Passes the predicted misses with more or less memory to the sink. Passes nothing if too few
 // pages were requested for a prediction.
-int32_t cheetah_list_cache_curve(CheetahDb *db, CheetahCurvePointSink sink, void *context);
+int32_t cheetah_list_cache_curve(const CheetahDb *db, CheetahCurvePointSink sink, void *context);
 
 // Passes all usable tables with their sizes to the sink.
-int32_t cheetah_list_table_sizes(CheetahDb *db, CheetahTableSizesSink sink, void *context);
+int32_t cheetah_list_table_sizes(const CheetahDb *db, CheetahTableSizesSink sink, void *context);
 
 // Passes all indexes of usable tables with their sizes to the sink.
-int32_t cheetah_list_index_sizes(CheetahDb *db, CheetahIndexSizesSink sink, void *context);
+int32_t cheetah_list_index_sizes(const CheetahDb *db, CheetahIndexSizesSink sink, void *context);
 
 // Creates a table.
-int32_t cheetah_create_table(CheetahDb *db,
+int32_t cheetah_create_table(const CheetahDb *db,
                              const CheetahTableSpec *spec,
                              const CheetahConstraints *constraints);
 
@@ -1894,22 +1899,22 @@ int32_t cheetah_create_table(CheetahDb *db,
 uint64_t cheetah_inline_row_bytes(uint32_t max_key_bytes);
 
 // Drops a table, unless other tables refer to it. `referenced`: a `CheetahReferenced`.
-int32_t cheetah_drop_table(CheetahDb *db, CheetahBytes name, uint8_t referenced);
+int32_t cheetah_drop_table(const CheetahDb *db, CheetahBytes name, uint8_t referenced);
 
 // Renames a table. `again`: repeats a rename that a crash interrupted, and that may already be
 // done.
-int32_t cheetah_rename_table(CheetahDb *db, CheetahBytes source, CheetahBytes target, uint8_t again);
+int32_t cheetah_rename_table(const CheetahDb *db, CheetahBytes source, CheetahBytes target, uint8_t again);
 
 // Records that one part of a larger table was removed. The remaining parts are the tables whose
 // names begin with `prefix`; see `Db::note_remainders`.
-void cheetah_note_remainders(CheetahDb *db, CheetahBytes prefix);
+void cheetah_note_remainders(const CheetahDb *db, CheetahBytes prefix);
 
 // Truncates a table, unless other tables refer to it. `referenced`: a `CheetahReferenced`. Open
 // handles of the table no longer work afterwards.
-int32_t cheetah_truncate_table(CheetahDb *db, CheetahBytes name, uint8_t referenced);
+int32_t cheetah_truncate_table(const CheetahDb *db, CheetahBytes name, uint8_t referenced);
 
 // Opens a table.
-int32_t cheetah_open_table(CheetahDb *db, CheetahBytes name, CheetahTable **table);
+int32_t cheetah_open_table(const CheetahDb *db, CheetahBytes name, CheetahTable **table);
 
 // Returns whether the table must be opened again, because it was dropped, truncated, or replaced
 // by a load since it was opened.
@@ -1932,7 +1937,7 @@ uint64_t cheetah_changed_at(const CheetahTable *table);
 uint64_t cheetah_auto_increment(const CheetahTable *table);
 
 // Sets the next auto-increment value, durably.
-int32_t cheetah_set_auto_increment(CheetahDb *db, const CheetahTable *table, uint64_t next);
+int32_t cheetah_set_auto_increment(const CheetahDb *db, const CheetahTable *table, uint64_t next);
 
 // Returns the key for the next row of a table with a hidden key. The key is stored big-endian.
 uint64_t cheetah_next_hidden_key(const CheetahTable *table);
@@ -1983,11 +1988,11 @@ void cheetah_report_waits(CheetahTxn *txn, void *session, CheetahWaitReport repo
 
 // Sets the function that returns which of two sessions in a deadlock must commit after the other.
 // It is called from any thread until the database is closed: see `Db::set_victim_choice`.
-void cheetah_set_victim_choice(CheetahDb *db, CheetahLaterSession later);
+void cheetah_set_victim_choice(const CheetahDb *db, CheetahLaterSession later);
 
 // Returns a new transaction; null after a panic. `interrupted` is called until the transaction is
 // freed: see `Transaction::interrupt_when`.
-CheetahTxn *cheetah_begin(CheetahDb *db, CheetahInterrupted interrupted, void *context);
+CheetahTxn *cheetah_begin(const CheetahDb *db, CheetahInterrupted interrupted, void *context);
 
 // Rolls back uncommitted changes, unless the transaction is prepared, and frees the handle.
 void cheetah_free_txn(CheetahTxn *txn);
@@ -2066,40 +2071,40 @@ void cheetah_commit_ordered(CheetahTxn *txn);
 
 // Passes to the sink the XIDs of at most `count` transactions that were prepared before the
 // database was opened, each XID only once. Returns their number.
-uint32_t cheetah_recover(CheetahDb *db, uint32_t count, CheetahXidSink sink, void *context);
+uint32_t cheetah_recover(const CheetahDb *db, uint32_t count, CheetahXidSink sink, void *context);
 
 // Commits a prepared transaction without a handle. Returns `UnknownXid` if no prepared transaction
 // has this name.
-int32_t cheetah_commit_prepared(CheetahDb *db, const CheetahXid *xid);
+int32_t cheetah_commit_prepared(const CheetahDb *db, const CheetahXid *xid);
 
 // Rolls back a prepared transaction without a handle. Returns `UnknownXid` if no prepared
 // transaction has this name.
-int32_t cheetah_rollback_prepared(CheetahDb *db, const CheetahXid *xid);
+int32_t cheetah_rollback_prepared(const CheetahDb *db, const CheetahXid *xid);
 
 // Waits until no prepared transaction without a handle has locked the table with this name. Must
 // be called before a table is dropped or truncated.
-int32_t cheetah_wait_for_prepared(CheetahDb *db,
+int32_t cheetah_wait_for_prepared(const CheetahDb *db,
                                   CheetahBytes name,
                                   uint64_t timeout_ns,
                                   CheetahInterrupted interrupted,
                                   void *context);
 
 // Makes all commits so far durable, in any flush mode.
-int32_t cheetah_sync_log(CheetahDb *db);
+int32_t cheetah_sync_log(const CheetahDb *db);
 
 // Passes the latency histograms of all operations to the sink, bucket by bucket, the shortest
 // times first. Empty buckets are left out.
-int32_t cheetah_list_latencies(CheetahDb *db, CheetahLatencySink sink, void *context);
+int32_t cheetah_list_latencies(const CheetahDb *db, CheetahLatencySink sink, void *context);
 
 // Passes the stalls of each reason to the sink, including reasons without stalls.
-int32_t cheetah_list_stalls(CheetahDb *db, CheetahStallSink sink, void *context);
+int32_t cheetah_list_stalls(const CheetahDb *db, CheetahStallSink sink, void *context);
 
 // Sets the minimum duration of reported stalls; 0: no reports. See `Db::set_stall_warning_ns`.
-void cheetah_set_stall_warning(CheetahDb *db, uint64_t warning_ns);
+void cheetah_set_stall_warning(const CheetahDb *db, uint64_t warning_ns);
 
 // Sets the sink for reports of long stalls. It is called at most once per second, in a thread of
 // the engine, until the database is closed.
-void cheetah_announce_stalls(CheetahDb *db, CheetahTextSink sink, void *context);
+void cheetah_announce_stalls(const CheetahDb *db, CheetahTextSink sink, void *context);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -352,23 +352,13 @@ bool KeyCodec::has_column(const Field *field) const {
   return false;
 }
 
-bool KeyCodec::decode(CheetahBytes key, uchar *record) const {
-  const uchar *at = key.data, *end = key.data + key.len;
-  bool is_null;
-  for (const KeyPart &part : parts_) {
-    at = part.decode(at, end, record, &is_null);
-    if (at == nullptr) return false;
-  }
-  return true;
-}
-
-bool KeyCodec::decode_all(CheetahBytes key, uchar *record) const {
+bool KeyCodec::decode(CheetahBytes key, uchar *record, Reals reals) const {
   const uchar *at = key.data, *end = key.data + key.len;
   for (const KeyPart &part : parts_) {
     bool is_null;
     const uchar *next = part.decode(at, end, record, &is_null);
     if (next == nullptr) return false;
-    if (part.is_real() && !is_null) part.set_stated(at, record);
+    if (reals == Reals::decode && part.is_real() && !is_null) part.set_stated(at, record);
     at = next;
   }
   return true;

@@ -119,11 +119,11 @@ class KeyCodec {
   // of an extended key continues with the parts of the clustered key whose columns are not in this
   // key.
   void append_image(const uchar *image, key_part_map map, Buffer *scratch, Buffer *out) const;
-  // Decodes the key into the columns of `record`. Returns false if the key is invalid. Leaves a
-  // FLOAT or DOUBLE as it is: a row has its own value.
-  bool decode(CheetahBytes key, uchar *record) const;
-  // Like `decode`, but also decodes each FLOAT and DOUBLE, for an entry without its row.
-  bool decode_all(CheetahBytes key, uchar *record) const;
+  // Whether the values of FLOAT and DOUBLE columns are decoded from a key: not if the row is there,
+  // which has them exactly.
+  enum class Reals { leave, decode };
+  // Decodes the key into the columns of `record`. Returns false if the key is invalid.
+  bool decode(CheetahBytes key, uchar *record, Reals reals = Reals::leave) const;
   bool has_null(const uchar *record) const;
   bool has_column(const Field *field) const;
   bool unique() const { return unique_; }

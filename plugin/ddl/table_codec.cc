@@ -37,7 +37,7 @@ void SecondaryCodec::add_irreversible(const KeyCodec &codec) {
 }
 
 void SecondaryCodec::append_payload(const uchar *record, Buffer *out) const {
-  if (kept_.empty() || has_beginnings_) return;
+  if (has_beginnings_) return;
   bool stated = keeps_only_reals_;
   for (const KeyPart *part : kept_) {
     stated = stated && (part->is_null(record) || KeyPart::states(part->stored_bytes(record)));
@@ -64,14 +64,15 @@ static bool next_value(const uchar **at, const uchar *end, CheetahBytes *value) 
 }
 
 bool SecondaryCodec::decode_entry(CheetahBytes key, CheetahBytes clustered, CheetahBytes payload, uchar *record) const {
-  if (has_beginnings_ || !key_.decode_all(key, record)) return false;
-  if (clustered_ != nullptr && !clustered_->decode_all(clustered, record)) return false;
+  constexpr KeyCodec::Reals reals = KeyCodec::Reals::decode;
+  if (has_beginnings_ || !key_.decode(key, record, reals)) return false;
+  if (clustered_ != nullptr && !clustered_->decode(clustered, record, reals)) return false;
   return decode_payload(payload, record);
 }
 
 // Does not use a payload that repeats what the keys state.
 bool SecondaryCodec::decode_payload(CheetahBytes payload, uchar *record) const {
-  if (payload.len == 0) return kept_.empty() || keeps_only_reals_;
+  if (payload.len == 0) return keeps_only_reals_;
   if (repeats(payload)) return true;
   const uchar *at = payload.data + 1, *end = payload.data + payload.len;
   for (const KeyPart *part : kept_) {

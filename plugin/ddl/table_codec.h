@@ -42,7 +42,7 @@ class SecondaryCodec {
   KeyCodec key_;
   const KeyCodec *clustered_ = nullptr;
   std::vector<const KeyPart *> kept_;
-  // Whether all columns of the payload are FLOAT or DOUBLE.
+  // Whether each column of the payload is a FLOAT or DOUBLE; true if there is none.
   bool keeps_only_reals_ = true;
   bool has_beginnings_ = false;
   size_t payload_bytes_max_ = 0;

@@ -76,7 +76,7 @@ void set_encryption(CheetahConfig *config) {
 // LOCK_global_system_variables blocks new connections, so the lock is released meanwhile. The
 // variable changes only if the engine accepts the setting.
 template <typename Value>
-static void set_in_engine(void *place, const void *value, int32_t (*set)(CheetahDb *, uint8_t)) {
+static void set_in_engine(void *place, const void *value, int32_t (*set)(const CheetahDb *, uint8_t)) {
   static std::mutex one_at_a_time;
   Value wanted = *static_cast<const Value *>(value);
   mysql_mutex_unlock(&LOCK_global_system_variables);

@@ -4,6 +4,7 @@
 // A scan reads an index of the engine through one cursor. The index's columns can be decoded from
 // the entries of a secondary index. The row is fetched only if the statement reads other columns,
 // and only after the pushed index condition and the rowid filter have passed.
+#include "codec/columns.h"
 #include "engine.h"
 #include "errors.h"
 #include "handler/ha_cheetah.h"
@@ -129,11 +130,9 @@ int ha_cheetah::deliver_clustered(uchar *record) {
   return decode_row(found_.key, found_.value, record);
 }
 
-static bool is_virtual(const Field *field) { return field->vcol_info != nullptr && !field->stored_in_db(); }
-
 static bool has_virtual_part(const KeyCodec &key) {
   for (const KeyPart &part : key.parts()) {
-    if (is_virtual(part.field())) return true;
+    if (!is_stored(part.field())) return true;
   }
   return false;
 }
@@ -209,7 +208,7 @@ int ha_cheetah::compute_virtual_columns_of_key(uint key_no) {
   bool failed = false;
   for (const KeyPart &part : codec_.key_of(key_no).parts()) {
     Field *field = part.field();
-    failed = failed || (is_virtual(field) && table->update_virtual_field(field, false));
+    failed = failed || (!is_stored(field) && table->update_virtual_field(field, false));
   }
   std::copy(kept_set_.begin(), kept_set_.end(), set.bitmap);
   return failed ? HA_ERR_INTERNAL_ERROR : 0;

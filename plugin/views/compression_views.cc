@@ -74,7 +74,7 @@ static void write_of_index(void *context, const CheetahImageWork *work) {
   rows->end();
 }
 
-using ListWork = int32_t (*)(CheetahDb *, uint8_t, CheetahImageWorkSink, void *);
+using ListWork = int32_t (*)(const CheetahDb *, uint8_t, CheetahImageWorkSink, void *);
 
 // Like InnoDB's views, shows rows only to users with the PROCESS privilege.
 template <ListWork list, CheetahImageWorkSink write, uint8_t restart>

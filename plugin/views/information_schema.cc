@@ -153,7 +153,7 @@ static void write_index(void *context, const CheetahIndexSizes *index) {
 }
 
 // Like InnoDB's views, shows rows only to users with the PROCESS privilege.
-template <typename Sink, int32_t (*list)(CheetahDb *, Sink, void *), Sink write>
+template <typename Sink, int32_t (*list)(const CheetahDb *, Sink, void *), Sink write>
 static int fill(THD *thd, TABLE_LIST *tables, COND *) {
   if (engine.db == nullptr || check_global_access(thd, PROCESS_ACL)) return 0;
   Rows rows(thd, tables->table);

@@ -152,7 +152,7 @@ static void write_lock_wait(void *context, const CheetahLockWait *wait) {
 
 // Fills a view from a list of the engine, for users with the PROCESS privilege.
 template <typename Sink>
-static int fill(THD *thd, TABLE_LIST *tables, int32_t (*list)(CheetahDb *, Sink, void *), Sink write) {
+static int fill(THD *thd, TABLE_LIST *tables, int32_t (*list)(const CheetahDb *, Sink, void *), Sink write) {
   if (engine.db == nullptr || check_global_access(thd, PROCESS_ACL)) return 0;
   Rows rows(thd, tables->table);
   return list(engine.db, write, &rows) != CHEETAH_CODE_OK || rows.failed();

@@ -73,8 +73,9 @@ class MemoryGroup:
 
     @contextlib.contextmanager
     def held(self, page_cache_bytes: int):
-        """For the block, keeps the page cache at this many bytes, after a sync of the machine. The
-        dictionary that this provides has the sizes seen then. Raises Failure if it was larger."""
+        """For the block, keeps the page cache at this many bytes (see `page_cache`), after a sync
+        of the machine. The dictionary that this provides has the observed sizes after the block.
+        Raises Failure if the page cache could not be kept small."""
         seen, limit = {}, self._first("memory.limit_in_bytes", "memory.max").read_text()
         os.sync()   # dirty pages cannot be dropped
         keeper = subprocess.Popen(
@@ -136,9 +137,10 @@ def make(limit_bytes: int):
 
 @contextlib.contextmanager
 def rented_disk(pid: int, group: Path, place: Path, rate: int):
-    """For the block, limits a process to `rate` reads and writes per second (0: no limit) on a
-    folder's device; with cgroups v2, its whole memory `group`. With v1, delayed writes of the page
-    cache are not limited; direct I/O and syncs are. Raises Failure if it cannot be limited."""
+    """For the block, limits a process to `rate` reads and `rate` writes per second on the device of
+    a folder; 0: no limit. `group` is the folder of the process's memory cgroup, which also limits
+    the device if cgroups are v2. With v1, delayed writes of the page cache are not limited; direct
+    I/O and syncs are. Raises Failure if the device cannot be limited."""
     if not rate:
         yield
         return

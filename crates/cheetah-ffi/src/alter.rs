@@ -1,7 +1,6 @@
 //! Changes of definitions that do not rewrite the stored rows.
 
 use crate::barrier::{entry, value};
-use crate::database::engine;
 use crate::tables::compression;
 use crate::types::*;
 use crate::{
@@ -159,7 +158,7 @@ unsafe fn alteration(from: &CheetahAlteration) -> Result<Alteration> {
 /// tables must not be used.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_alter_tables(
-    db: NonNull<CheetahDb>,
+    db: &CheetahDb,
     alterations: *const CheetahAlteration,
     count: usize,
 ) -> i32 {
@@ -168,7 +167,7 @@ pub unsafe extern "C" fn cheetah_alter_tables(
     entry(|| {
         // SAFETY: as above.
         let all = alterations.iter().map(|each| unsafe { alteration(each) }).collect::<Result<Vec<_>>>()?;
-        engine(&db).alter_tables(&all)
+        db.0.alter_tables(&all)
     })
 }
 
@@ -199,12 +198,8 @@ pub unsafe extern "C" fn cheetah_can_change_rows(table: &CheetahTable, rows: &Ch
 
 /// Returns whether the last change of the table's definition has this mark.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_has_mark(
-    db: NonNull<CheetahDb>,
-    name: CheetahBytes,
-    mark: CheetahBytes,
-) -> u8 {
+pub unsafe extern "C" fn cheetah_has_mark(db: &CheetahDb, name: CheetahBytes, mark: CheetahBytes) -> u8 {
     // SAFETY: by the contract of the crate the bytes are readable.
     let (name, mark) = unsafe { (name.text(), mark.get()) };
-    value(0, || u8::from(engine(&db).table(&name).is_ok_and(|table| table.mark() == mark)))
+    value(0, || u8::from(db.0.table(&name).is_ok_and(|table| table.mark() == mark)))
 }

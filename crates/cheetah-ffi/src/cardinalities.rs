@@ -2,7 +2,6 @@
 
 use crate::barrier::{entry, value};
 use crate::codes::*;
-use crate::database::engine;
 use crate::types::*;
 use crate::{CheetahDb, CheetahTable};
 use cheetah::server::{KeyEncoding, KeyPartEncoding, StatisticsOptions, TextLevel, ValueEncoding};
@@ -65,7 +64,7 @@ impl CheetahKeyPartEncoding {
 /// of the database. `recalc`: a `CheetahRecalc`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_describe_keys(
-    db: NonNull<CheetahDb>,
+    db: &CheetahDb,
     table: &CheetahTable,
     keys: *const CheetahKeyEncoding,
     key_count: usize,
@@ -85,7 +84,7 @@ pub unsafe extern "C" fn cheetah_describe_keys(
         let keys = unsafe { slice(keys, key_count) }.iter().map(key).collect();
         let by_themselves = recalc_of(recalc)?;
         let options = StatisticsOptions { places, by_themselves, is_temporary: is_temporary != 0 };
-        engine(&db).describe_keys(&table.table, keys, options);
+        db.0.describe_keys(&table.table, keys, options);
         Ok(())
     })
 }
@@ -102,14 +101,14 @@ fn recalc_of(code: u8) -> Result<Option<bool>> {
 /// Sets whether statistics are collected automatically, and the number of places that are sampled
 /// in each index. Options in the definition of a table override these settings.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_set_statistics(db: NonNull<CheetahDb>, by_themselves: u8, places: u32) {
-    value((), || engine(&db).set_statistics(by_themselves != 0, places));
+pub extern "C" fn cheetah_set_statistics(db: &CheetahDb, by_themselves: u8, places: u32) {
+    value((), || db.0.set_statistics(by_themselves != 0, places));
 }
 
 /// Collects statistics of all indexes and stores them.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_analyze_table(db: NonNull<CheetahDb>, table: &CheetahTable) -> i32 {
-    entry(|| engine(&db).analyze_table(&table.table))
+pub extern "C" fn cheetah_analyze_table(db: &CheetahDb, table: &CheetahTable) -> i32 {
+    entry(|| db.0.analyze_table(&table.table))
 }
 
 /// Returns a number that changes whenever the table's statistics change.

@@ -15,12 +15,6 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct CheetahDb(pub(crate) Db);
 
-/// Returns the database of a handle that the caller passed. Several threads may share it.
-pub(crate) fn engine(handle: &NonNull<CheetahDb>) -> &Db {
-    // SAFETY: by the contract of the crate the handle is open.
-    &unsafe { handle.as_ref() }.0
-}
-
 /// Opens (or creates) a database, recovers it, and starts its background threads.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_open(config: &CheetahConfig, db: &mut *mut CheetahDb) -> i32 {
@@ -79,52 +73,52 @@ pub extern "C" fn cheetah_close(db: Box<CheetahDb>) -> i32 {
 
 /// Makes a checkpoint: writes all changes so far to their places on disk.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_checkpoint(db: NonNull<CheetahDb>) -> i32 {
-    entry(|| engine(&db).checkpoint())
+pub extern "C" fn cheetah_checkpoint(db: &CheetahDb) -> i32 {
+    entry(|| db.0.checkpoint())
 }
 
 /// Sets when a commit is durable: before it returns if `mode` is 1, and within a second if it is 0
 /// or 2.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_set_flush_log_at_commit(db: NonNull<CheetahDb>, mode: u8) {
-    value((), || engine(&db).set_flush_log_at_commit(mode));
+pub extern "C" fn cheetah_set_flush_log_at_commit(db: &CheetahDb, mode: u8) {
+    value((), || db.0.set_flush_log_at_commit(mode));
 }
 
 /// Sets the memory of the engine to `bytes`, or to the minimum that it needs, and returns the new
 /// size.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_set_buffer_pool_size(db: NonNull<CheetahDb>, bytes: u64) -> u64 {
-    value(bytes, || engine(&db).set_buffer_pool_bytes(bytes))
+pub extern "C" fn cheetah_set_buffer_pool_size(db: &CheetahDb, bytes: u64) -> u64 {
+    value(bytes, || db.0.set_buffer_pool_bytes(bytes))
 }
 
 /// Sets the I/O operations per second of background work.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_set_io_capacity(db: NonNull<CheetahDb>, operations_per_second: u32) {
-    value((), || engine(&db).set_io_capacity(operations_per_second));
+pub extern "C" fn cheetah_set_io_capacity(db: &CheetahDb, operations_per_second: u32) {
+    value((), || db.0.set_io_capacity(operations_per_second));
 }
 
 /// Sets the bytes of images per second that background threads read to find damage; 0: none. Starts
 /// a new pass over all images.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_set_scrub_rate(db: NonNull<CheetahDb>, bytes_per_second: u64) {
-    value((), || engine(&db).set_scrub_rate(bytes_per_second));
+pub extern "C" fn cheetah_set_scrub_rate(db: &CheetahDb, bytes_per_second: u64) {
+    value((), || db.0.set_scrub_rate(bytes_per_second));
 }
 
 /// Sets whether changes may be buffered while their leaf is not in memory.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_set_change_buffering(db: NonNull<CheetahDb>, is_on: u8) {
-    value((), || engine(&db).set_buffering(is_on != 0));
+pub extern "C" fn cheetah_set_change_buffering(db: &CheetahDb, is_on: u8) {
+    value((), || db.0.set_buffering(is_on != 0));
 }
 
 /// Passes all counters to the sink.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_status(
-    db: NonNull<CheetahDb>,
+    db: &CheetahDb,
     sink: CheetahCounterSink,
     context: *mut c_void,
 ) -> i32 {
     entry(|| {
-        for (name, value) in engine(&db).status() {
+        for (name, value) in db.0.status() {
             // SAFETY: the caller's function gets the caller's context.
             unsafe { sink(context, CheetahBytes::of(name), value) };
         }
@@ -135,12 +129,12 @@ pub unsafe extern "C" fn cheetah_status(
 /// Passes a readable description of the engine's state to the sink.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_status_text(
-    db: NonNull<CheetahDb>,
+    db: &CheetahDb,
     sink: CheetahTextSink,
     context: *mut c_void,
 ) -> i32 {
     entry(|| {
-        Callback(sink, context).tell(&engine(&db).status_text());
+        Callback(sink, context).tell(&db.0.status_text());
         Ok(())
     })
 }
@@ -149,24 +143,24 @@ pub unsafe extern "C" fn cheetah_status_text(
 /// called from any thread until the database is closed.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_announce_background_errors(
-    db: NonNull<CheetahDb>,
+    db: &CheetahDb,
     sink: CheetahTextSink,
     context: *mut c_void,
 ) {
     let listener = Callback(sink, context);
-    value((), || engine(&db).announce_background_errors_to(move |text| listener.tell(text)));
+    value((), || db.0.announce_background_errors_to(move |text| listener.tell(text)));
 }
 
 /// Passes the names of all tables to the sink.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_table_names(
-    db: NonNull<CheetahDb>,
+    db: &CheetahDb,
     sink: CheetahTextSink,
     context: *mut c_void,
 ) -> i32 {
     let listener = Callback(sink, context);
     entry(|| {
-        engine(&db).table_names().iter().for_each(|name| listener.tell(name));
+        db.0.table_names().iter().for_each(|name| listener.tell(name));
         Ok(())
     })
 }

@@ -9,7 +9,6 @@
 use crate::barrier::{entry, value};
 use crate::callbacks::{each, Callback};
 use crate::codes::*;
-use crate::database::engine;
 use crate::types::*;
 use crate::CheetahDb;
 use cheetah::server::{TableEncryptionStatus, SYSTEM_KEY};
@@ -154,22 +153,22 @@ pub unsafe extern "C" fn cheetah_choose_encryption(
 /// Sets whether tables without ENCRYPTED in their definition are encrypted. Returns `Key`, and
 /// changes nothing, if a key is missing.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_set_encrypt_tables(db: NonNull<CheetahDb>, is_on: u8) -> i32 {
-    entry(|| engine(&db).set_encrypt_tables(is_on != 0))
+pub extern "C" fn cheetah_set_encrypt_tables(db: &CheetahDb, is_on: u8) -> i32 {
+    entry(|| db.0.set_encrypt_tables(is_on != 0))
 }
 
 /// Sets whether the log is encrypted. The log continues in a new file. Returns `Key`, and changes
 /// nothing, if a key is missing.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_set_encrypt_log(db: NonNull<CheetahDb>, is_on: u8) -> i32 {
-    entry(|| engine(&db).set_encrypt_log(is_on != 0))
+pub extern "C" fn cheetah_set_encrypt_log(db: &CheetahDb, is_on: u8) -> i32 {
+    entry(|| db.0.set_encrypt_log(is_on != 0))
 }
 
 /// Sets the number of versions by which a page's key may be older than the newest version before
 /// the page is re-encrypted; 0: pages are not re-encrypted.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_set_rotate_key_age(db: NonNull<CheetahDb>, versions: u32) {
-    value((), || engine(&db).set_rotate_key_age(versions));
+pub extern "C" fn cheetah_set_rotate_key_age(db: &CheetahDb, versions: u32) {
+    value((), || db.0.set_rotate_key_age(versions));
 }
 
 /// The encryption of a table. Its strings are valid only during the call.
@@ -221,15 +220,15 @@ fn told(table: &TableEncryptionStatus, is_rotating: bool) -> CheetahTableEncrypt
 /// Passes the encryption of each table to the sink.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_encryption(
-    db: NonNull<CheetahDb>,
+    db: &CheetahDb,
     sink: CheetahTableEncryptionSink,
     context: *mut c_void,
 ) -> i32 {
     entry(|| {
         // Read first, so that pages may be reported as unfinished though they are finished, but
         // unfinished pages are never reported as finished.
-        let is_rotating = engine(&db).is_rotating();
-        each(sink, context, engine(&db).encryption(), |table| told(table, is_rotating))
+        let is_rotating = db.0.is_rotating();
+        each(sink, context, db.0.encryption(), |table| told(table, is_rotating))
     })
 }
 

@@ -3,7 +3,6 @@
 use crate::barrier::{answer, entry, handle, value};
 use crate::callbacks::Callback;
 use crate::codes::*;
-use crate::database::engine;
 use crate::loads::CheetahLoad;
 use crate::types::*;
 use crate::{CheetahBuffer, CheetahDb, CheetahTable, CheetahTxn};
@@ -192,11 +191,11 @@ pub unsafe extern "C" fn cheetah_load_words(
 /// take them over, they are dropped when the handle is freed.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_new_postings(
-    db: NonNull<CheetahDb>,
+    db: &CheetahDb,
     table: &CheetahTable,
     made: &mut *mut CheetahPostings,
 ) -> i32 {
-    handle(made, || Ok(CheetahPostings(engine(&db).new_postings(&table.table, WORD_BYTES_MAX)?)))
+    handle(made, || Ok(CheetahPostings(db.0.new_postings(&table.table, WORD_BYTES_MAX)?)))
 }
 
 /// Begins a load of new postings. The caller must hold the only handle to them.

@@ -2,7 +2,6 @@
 
 use crate::barrier::{entry, value};
 use crate::callbacks::{each, Callback};
-use crate::database::engine;
 use crate::transactions::isolation_code;
 use crate::types::*;
 use crate::{CheetahDb, CheetahTxn};
@@ -104,12 +103,12 @@ pub extern "C" fn cheetah_set_tables_in_use(txn: &mut CheetahTxn, count: u32) {
 /// Passes all open transactions to the sink.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_transactions(
-    db: NonNull<CheetahDb>,
+    db: &CheetahDb,
     sink: CheetahTxnInfoSink,
     context: *mut c_void,
 ) -> i32 {
     entry(|| {
-        let txns = engine(&db).transactions().into_iter();
+        let txns = db.0.transactions().into_iter();
         let with_xid =
             txns.map(|txn| (txn.xid.as_ref().map_or_else(String::new, |xid| xid.to_string()), txn));
         each(sink, context, with_xid, |(xid, txn)| {
@@ -139,12 +138,12 @@ pub unsafe extern "C" fn cheetah_list_transactions(
 /// Passes all locks and waiting lock requests to the sink.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_locks(
-    db: NonNull<CheetahDb>,
+    db: &CheetahDb,
     sink: CheetahLockInfoSink,
     context: *mut c_void,
 ) -> i32 {
     entry(|| {
-        each(sink, context, engine(&db).locks(), |lock| CheetahLockInfo {
+        each(sink, context, db.0.locks(), |lock| CheetahLockInfo {
             id: CheetahBytes::of(&lock.id),
             txn: lock.transaction,
             mode: CheetahBytes::of(&lock.mode),
@@ -158,12 +157,12 @@ pub unsafe extern "C" fn cheetah_list_locks(
 /// Passes all lock waits to the sink.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_lock_waits(
-    db: NonNull<CheetahDb>,
+    db: &CheetahDb,
     sink: CheetahLockWaitSink,
     context: *mut c_void,
 ) -> i32 {
     entry(|| {
-        each(sink, context, engine(&db).lock_waits(), |wait| CheetahLockWait {
+        each(sink, context, db.0.lock_waits(), |wait| CheetahLockWait {
             requesting: wait.requesting,
             requested_lock: CheetahBytes::of(&wait.requested_lock),
             blocking: wait.blocking,
@@ -229,7 +228,7 @@ pub unsafe extern "C" fn cheetah_announce_deadlocks(
 /// database is closed.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_describe_connections(
-    db: NonNull<CheetahDb>,
+    db: &CheetahDb,
     describe: CheetahDescribe,
     context: *mut c_void,
 ) {
@@ -238,5 +237,5 @@ pub unsafe extern "C" fn cheetah_describe_connections(
         // SAFETY: the caller's function gets the caller's context, and a sink with its own.
         describer.text(|describe, it, sink, to| unsafe { describe(it, connection, sink, to) })
     };
-    value((), || engine(&db).describe_connections(described));
+    value((), || db.0.describe_connections(described));
 }

@@ -2,7 +2,6 @@
 
 use crate::barrier::{answer, entry, value};
 use crate::codes::*;
-use crate::database::engine;
 use crate::types::*;
 use crate::{CheetahDb, CheetahXid};
 use cheetah::server::{Note, SnapshotOrder, Xid};
@@ -70,14 +69,14 @@ unsafe fn path_of(bytes: &CheetahBytes) -> &Path {
 /// is disabled (`cheetah_set_snapshot_max_age`). Takes milliseconds, and one sync of the log.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_pin_snapshot(
-    db: NonNull<CheetahDb>,
+    db: &CheetahDb,
     notes: *const CheetahNote,
     notes_count: usize,
 ) -> i32 {
     entry(|| {
         // SAFETY: passed on.
         let notes = unsafe { notes_of(notes, notes_count) };
-        Ok(if engine(&db).pin_waiting_snapshot(notes)? { Code::Ok } else { Code::End })
+        Ok(if db.0.pin_waiting_snapshot(notes)? { Code::Ok } else { Code::End })
     })
 }
 
@@ -85,7 +84,7 @@ pub unsafe extern "C" fn cheetah_pin_snapshot(
 /// directory. Blocks for I/O until all files are written.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_create_snapshot(
-    db: NonNull<CheetahDb>,
+    db: &CheetahDb,
     order: &CheetahSnapshotOrder,
     snapshot: &mut CheetahSnapshot,
 ) -> i32 {
@@ -98,7 +97,7 @@ pub unsafe extern "C" fn cheetah_create_snapshot(
     answer(snapshot, || {
         // SAFETY: passed on.
         let notes = unsafe { notes_of(order.notes, order.notes_count) };
-        let written = engine(&db).create_snapshot(&SnapshotOrder {
+        let written = db.0.create_snapshot(&SnapshotOrder {
             path,
             outside_of,
             is_own: &is_own,
@@ -112,6 +111,6 @@ pub unsafe extern "C" fn cheetah_create_snapshot(
 
 /// Sets the seconds after which a pinned state is released; 0: states are not pinned.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_set_snapshot_max_age(db: NonNull<CheetahDb>, seconds: u64) {
-    value((), || engine(&db).set_snapshot_max_age(seconds));
+pub extern "C" fn cheetah_set_snapshot_max_age(db: &CheetahDb, seconds: u64) {
+    value((), || db.0.set_snapshot_max_age(seconds));
 }

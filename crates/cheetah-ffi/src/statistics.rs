@@ -2,7 +2,6 @@
 
 use crate::barrier::{answer, entry};
 use crate::callbacks::each;
-use crate::database::engine;
 use crate::types::*;
 use crate::CheetahDb;
 use cheetah::server::{ImageWork, PoolStatus, Sizes, FORMAT_VERSION};
@@ -173,13 +172,13 @@ impl CheetahImageWork {
 /// size. If `restart` is 1, resets the counters to zero.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_image_work(
-    db: NonNull<CheetahDb>,
+    db: &CheetahDb,
     restart: u8,
     sink: CheetahImageWorkSink,
     context: *mut c_void,
 ) -> i32 {
     entry(|| {
-        each(sink, context, engine(&db).image_work(restart == 1), |(bytes_max, work)| {
+        each(sink, context, db.0.image_work(restart == 1), |(bytes_max, work)| {
             CheetahImageWork::new(*bytes_max, "", "", *work)
         })
     })
@@ -188,13 +187,13 @@ pub unsafe extern "C" fn cheetah_list_image_work(
 /// Like `cheetah_list_image_work`, with one item for each index.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_index_image_work(
-    db: NonNull<CheetahDb>,
+    db: &CheetahDb,
     restart: u8,
     sink: CheetahImageWorkSink,
     context: *mut c_void,
 ) -> i32 {
     entry(|| {
-        each(sink, context, engine(&db).image_work_of_indexes(restart == 1), |index| {
+        each(sink, context, db.0.image_work_of_indexes(restart == 1), |index| {
             CheetahImageWork::new(0, &index.table, &index.index, index.work)
         })
     })
@@ -228,20 +227,20 @@ impl From<PoolStatus> for CheetahPoolStats {
 
 /// Gets the statistics of the buffer pool.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_pool_stats(db: NonNull<CheetahDb>, stats: &mut CheetahPoolStats) -> i32 {
-    answer(stats, || Ok(engine(&db).pool_status().into()))
+pub extern "C" fn cheetah_pool_stats(db: &CheetahDb, stats: &mut CheetahPoolStats) -> i32 {
+    answer(stats, || Ok(db.0.pool_status().into()))
 }
 
 /// Passes the predicted misses with more or less memory to the sink. Passes nothing if too few
 /// pages were requested for a prediction.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_cache_curve(
-    db: NonNull<CheetahDb>,
+    db: &CheetahDb,
     sink: CheetahCurvePointSink,
     context: *mut c_void,
 ) -> i32 {
     entry(|| {
-        each(sink, context, engine(&db).cache_curve(), |point| CheetahCurvePoint {
+        each(sink, context, db.0.cache_curve(), |point| CheetahCurvePoint {
             percent: point.percent,
             memory_bytes: point.memory_bytes,
             misses_per_million: point.misses_per_million,
@@ -271,12 +270,12 @@ impl From<Sizes> for CheetahSizes {
 /// Passes all usable tables with their sizes to the sink.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_table_sizes(
-    db: NonNull<CheetahDb>,
+    db: &CheetahDb,
     sink: CheetahTableSizesSink,
     context: *mut c_void,
 ) -> i32 {
     entry(|| {
-        each(sink, context, engine(&db).sizes(), |table| {
+        each(sink, context, db.0.sizes(), |table| {
             let mut sizes = table.indexes.iter().map(|(_, sizes)| *sizes);
             let data = sizes.next().unwrap_or_default();
             let mut secondary = Sizes::default();
@@ -299,12 +298,12 @@ pub unsafe extern "C" fn cheetah_list_table_sizes(
 /// Passes all indexes of usable tables with their sizes to the sink.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_index_sizes(
-    db: NonNull<CheetahDb>,
+    db: &CheetahDb,
     sink: CheetahIndexSizesSink,
     context: *mut c_void,
 ) -> i32 {
     entry(|| {
-        for table in engine(&db).sizes() {
+        for table in db.0.sizes() {
             each(sink, context, &table.indexes, |(index, sizes)| CheetahIndexSizes {
                 table: CheetahBytes::of(&table.name),
                 index: CheetahBytes::of(index),

@@ -3,7 +3,6 @@
 use crate::barrier::{answer, entry, handle, value};
 use crate::callbacks::Callback;
 use crate::codes::*;
-use crate::database::engine;
 use crate::transactions::CheetahTxn;
 use crate::types::*;
 use crate::{CheetahConstraints, CheetahDb};
@@ -30,14 +29,14 @@ pub struct CheetahEntrySink(Vec<ExpectedEntry>);
 /// Creates a table.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_create_table(
-    db: NonNull<CheetahDb>,
+    db: &CheetahDb,
     spec: &CheetahTableSpec,
     constraints: &CheetahConstraints,
 ) -> i32 {
     entry(|| {
         // SAFETY: by the contract of the crate the arguments are initialised.
         let (spec, constraints) = unsafe { (table_spec(spec)?, constraints.get()?) };
-        engine(&db).create_table_with(&spec, &constraints).map(|_| Code::Ok)
+        db.0.create_table_with(&spec, &constraints).map(|_| Code::Ok)
     })
 }
 
@@ -97,14 +96,10 @@ pub extern "C" fn cheetah_inline_row_bytes(max_key_bytes: u32) -> u64 {
 
 /// Drops a table, unless other tables refer to it. `referenced`: a `CheetahReferenced`.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_drop_table(
-    db: NonNull<CheetahDb>,
-    name: CheetahBytes,
-    referenced: u8,
-) -> i32 {
+pub unsafe extern "C" fn cheetah_drop_table(db: &CheetahDb, name: CheetahBytes, referenced: u8) -> i32 {
     // SAFETY: by the contract of the crate the name is readable.
     let name = unsafe { name.text() };
-    entry(|| engine(&db).drop_table_unless(&name, referenced_of(referenced)?))
+    entry(|| db.0.drop_table_unless(&name, referenced_of(referenced)?))
 }
 
 fn referenced_of(code: u8) -> Result<Referenced> {
@@ -117,7 +112,7 @@ fn referenced_of(code: u8) -> Result<Referenced> {
 /// done.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_rename_table(
-    db: NonNull<CheetahDb>,
+    db: &CheetahDb,
     source: CheetahBytes,
     target: CheetahBytes,
     again: u8,
@@ -125,45 +120,41 @@ pub unsafe extern "C" fn cheetah_rename_table(
     // SAFETY: by the contract of the crate the names are readable.
     let (source, target) = unsafe { (source.text(), target.text()) };
     entry(|| match again {
-        0 => engine(&db).rename_table(&source, &target),
-        _ => engine(&db).rename_table_again(&source, &target),
+        0 => db.0.rename_table(&source, &target),
+        _ => db.0.rename_table_again(&source, &target),
     })
 }
 
 /// Records that one part of a larger table was removed. The remaining parts are the tables whose
 /// names begin with `prefix`; see `Db::note_remainders`.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_note_remainders(db: NonNull<CheetahDb>, prefix: CheetahBytes) {
+pub unsafe extern "C" fn cheetah_note_remainders(db: &CheetahDb, prefix: CheetahBytes) {
     // SAFETY: by the contract of the crate the prefix is readable.
     let prefix = unsafe { prefix.text() };
-    value((), || engine(&db).note_remainders(&prefix));
+    value((), || db.0.note_remainders(&prefix));
 }
 
 /// Truncates a table, unless other tables refer to it. `referenced`: a `CheetahReferenced`. Open
 /// handles of the table no longer work afterwards.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_truncate_table(
-    db: NonNull<CheetahDb>,
-    name: CheetahBytes,
-    referenced: u8,
-) -> i32 {
+pub unsafe extern "C" fn cheetah_truncate_table(db: &CheetahDb, name: CheetahBytes, referenced: u8) -> i32 {
     // SAFETY: by the contract of the crate the name is readable.
     let name = unsafe { name.text() };
-    entry(|| engine(&db).truncate_table_unless(&name, referenced_of(referenced)?).map(|_| Code::Ok))
+    entry(|| db.0.truncate_table_unless(&name, referenced_of(referenced)?).map(|_| Code::Ok))
 }
 
 /// Opens a table.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_open_table(
-    db: NonNull<CheetahDb>,
+    db: &CheetahDb,
     name: CheetahBytes,
     table: &mut *mut CheetahTable,
 ) -> i32 {
     // SAFETY: by the contract of the crate the name is readable.
     let name = unsafe { name.text() };
     handle(table, || {
-        let table = engine(&db).table(&name)?;
-        let postings = (0..table.fulltext().len()).map(|no| engine(&db).postings(&table, no));
+        let table = db.0.table(&name)?;
+        let postings = (0..table.fulltext().len()).map(|no| db.0.postings(&table, no));
         let postings = postings.collect::<Result<_>>()?;
         Ok(CheetahTable { table, postings })
     })
@@ -209,12 +200,8 @@ pub extern "C" fn cheetah_auto_increment(table: &CheetahTable) -> u64 {
 
 /// Sets the next auto-increment value, durably.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_set_auto_increment(
-    db: NonNull<CheetahDb>,
-    table: &CheetahTable,
-    next: u64,
-) -> i32 {
-    entry(|| engine(&db).set_auto_increment(&table.table, next))
+pub extern "C" fn cheetah_set_auto_increment(db: &CheetahDb, table: &CheetahTable, next: u64) -> i32 {
+    entry(|| db.0.set_auto_increment(&table.table, next))
 }
 
 /// Returns the key for the next row of a table with a hidden key. The key is stored big-endian.

@@ -3,7 +3,6 @@
 use crate::barrier::{entry, value};
 use crate::callbacks::Callback;
 use crate::codes::*;
-use crate::database::engine;
 use crate::types::*;
 use crate::{CheetahDb, CheetahTable};
 use cheetah::server::{Numbers, SessionId, Stride};
@@ -51,27 +50,27 @@ pub unsafe extern "C" fn cheetah_report_waits(
 /// Sets the function that returns which of two sessions in a deadlock must commit after the other.
 /// It is called from any thread until the database is closed: see `Db::set_victim_choice`.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_set_victim_choice(db: NonNull<CheetahDb>, later: CheetahLaterSession) {
+pub unsafe extern "C" fn cheetah_set_victim_choice(db: &CheetahDb, later: CheetahLaterSession) {
     let later = move |first: SessionId, second: SessionId| {
         // SAFETY: callers have registered both sessions; the engine keeps them registered during
         // the call.
         let session = unsafe { later(first.0 as *mut c_void, second.0 as *mut c_void) };
         (!session.is_null()).then_some(SessionId(session as u64))
     };
-    value((), || engine(&db).set_victim_choice(later));
+    value((), || db.0.set_victim_choice(later));
 }
 
 /// Returns a new transaction; null after a panic. `interrupted` is called until the transaction is
 /// freed: see `Transaction::interrupt_when`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_begin(
-    db: NonNull<CheetahDb>,
+    db: &CheetahDb,
     interrupted: CheetahInterrupted,
     context: *mut c_void,
 ) -> *mut CheetahTxn {
     let question = Callback(interrupted, context);
     value(std::ptr::null_mut(), || {
-        let mut txn = engine(&db).begin();
+        let mut txn = db.0.begin();
         // SAFETY: the caller's function gets the caller's context.
         txn.interrupt_when(move || question.call(|ask, it| unsafe { ask(it) } != 0));
         Box::into_raw(Box::new(CheetahTxn(txn)))

@@ -1,7 +1,6 @@
 //! Two-phase commit with the server's binary log and other engines, and XA.
 
 use crate::barrier::{entry, value};
-use crate::database::engine;
 use crate::types::*;
 use crate::{CheetahDb, CheetahTxn};
 use cheetah::server::Xid;
@@ -61,13 +60,13 @@ pub extern "C" fn cheetah_commit_ordered(txn: &mut CheetahTxn) {
 /// database was opened, each XID only once. Returns their number.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_recover(
-    db: NonNull<CheetahDb>,
+    db: &CheetahDb,
     count: u32,
     sink: CheetahXidSink,
     context: *mut c_void,
 ) -> u32 {
     value(0, || {
-        let found = engine(&db).recover(count as usize);
+        let found = db.0.recover(count as usize);
         for xid in &found {
             // SAFETY: the caller's function gets the caller's context.
             unsafe { sink(context, &CheetahXid::of(xid)) };
@@ -79,26 +78,26 @@ pub unsafe extern "C" fn cheetah_recover(
 /// Commits a prepared transaction without a handle. Returns `UnknownXid` if no prepared transaction
 /// has this name.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_commit_prepared(db: NonNull<CheetahDb>, xid: &CheetahXid) -> i32 {
+pub unsafe extern "C" fn cheetah_commit_prepared(db: &CheetahDb, xid: &CheetahXid) -> i32 {
     // SAFETY: by the contract of the crate the XID is readable.
     let xid = unsafe { xid.get() };
-    entry(|| engine(&db).commit_prepared(&xid?))
+    entry(|| db.0.commit_prepared(&xid?))
 }
 
 /// Rolls back a prepared transaction without a handle. Returns `UnknownXid` if no prepared
 /// transaction has this name.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_rollback_prepared(db: NonNull<CheetahDb>, xid: &CheetahXid) -> i32 {
+pub unsafe extern "C" fn cheetah_rollback_prepared(db: &CheetahDb, xid: &CheetahXid) -> i32 {
     // SAFETY: by the contract of the crate the XID is readable.
     let xid = unsafe { xid.get() };
-    entry(|| engine(&db).rollback_prepared(&xid?))
+    entry(|| db.0.rollback_prepared(&xid?))
 }
 
 /// Waits until no prepared transaction without a handle has locked the table with this name. Must
 /// be called before a table is dropped or truncated.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_wait_for_prepared(
-    db: NonNull<CheetahDb>,
+    db: &CheetahDb,
     name: CheetahBytes,
     timeout_ns: u64,
     interrupted: CheetahInterrupted,
@@ -108,11 +107,11 @@ pub unsafe extern "C" fn cheetah_wait_for_prepared(
     let name = unsafe { name.text() };
     // SAFETY: the caller's function gets the caller's context.
     let stop = || unsafe { interrupted(context) } != 0;
-    entry(|| engine(&db).wait_for_prepared(&name, timeout_ns, &stop))
+    entry(|| db.0.wait_for_prepared(&name, timeout_ns, &stop))
 }
 
 /// Makes all commits so far durable, in any flush mode.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_sync_log(db: NonNull<CheetahDb>) -> i32 {
-    entry(|| engine(&db).sync_log())
+pub extern "C" fn cheetah_sync_log(db: &CheetahDb) -> i32 {
+    entry(|| db.0.sync_log())
 }

@@ -5,7 +5,6 @@ use cheetah::{LockMode, RowFormatVersion};
 use std::mem::MaybeUninit;
 
 pub(crate) use std::ffi::c_void;
-pub(crate) use std::ptr::NonNull;
 
 /// Borrowed bytes.
 #[repr(C)]

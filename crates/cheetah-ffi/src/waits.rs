@@ -2,7 +2,6 @@
 
 use crate::barrier::{entry, value};
 use crate::callbacks::{each, Callback};
-use crate::database::engine;
 use crate::types::*;
 use crate::CheetahDb;
 
@@ -50,12 +49,12 @@ pub type CheetahStallSink = unsafe extern "C" fn(context: *mut c_void, stall: *c
 /// times first. Empty buckets are left out.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_latencies(
-    db: NonNull<CheetahDb>,
+    db: &CheetahDb,
     sink: CheetahLatencySink,
     context: *mut c_void,
 ) -> i32 {
     entry(|| {
-        for (operation, counts) in engine(&db).latencies() {
+        for (operation, counts) in db.0.latencies() {
             each(sink, context, counts.buckets(), |bucket| CheetahLatency {
                 operation: CheetahBytes::of(operation),
                 from_us: bucket.from_us,
@@ -70,12 +69,12 @@ pub unsafe extern "C" fn cheetah_list_latencies(
 /// Passes the stalls of each reason to the sink, including reasons without stalls.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_stalls(
-    db: NonNull<CheetahDb>,
+    db: &CheetahDb,
     sink: CheetahStallSink,
     context: *mut c_void,
 ) -> i32 {
     entry(|| {
-        each(sink, context, engine(&db).stalls(), |stall| {
+        each(sink, context, db.0.stalls(), |stall| {
             let (last_age_ns, last_connection) = stall.last.unwrap_or_default();
             CheetahStall {
                 reason: CheetahBytes::of(&stall.reason),
@@ -93,18 +92,18 @@ pub unsafe extern "C" fn cheetah_list_stalls(
 
 /// Sets the minimum duration of reported stalls; 0: no reports. See `Db::set_stall_warning_ns`.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_set_stall_warning(db: NonNull<CheetahDb>, warning_ns: u64) {
-    value((), || engine(&db).set_stall_warning_ns(warning_ns));
+pub extern "C" fn cheetah_set_stall_warning(db: &CheetahDb, warning_ns: u64) {
+    value((), || db.0.set_stall_warning_ns(warning_ns));
 }
 
 /// Sets the sink for reports of long stalls. It is called at most once per second, in a thread of
 /// the engine, until the database is closed.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_announce_stalls(
-    db: NonNull<CheetahDb>,
+    db: &CheetahDb,
     sink: CheetahTextSink,
     context: *mut c_void,
 ) {
     let listener = Callback(sink, context);
-    value((), || engine(&db).announce_stalls_to(move |line| listener.tell(line)));
+    value((), || db.0.announce_stalls_to(move |line| listener.tell(line)));
 }

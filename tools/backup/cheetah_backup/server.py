@@ -63,7 +63,8 @@ class Server:
             yield
 
     def run(self, statement: str) -> None:
-        """Runs a statement. If interrupted, ends it, waits for that, and opens a new session."""
+        """Runs a statement that may take long. If interrupted, ends the statement, waits for its
+        end, and opens a new session for the cleanup."""
         try:
             self.connection.run(statement)
         except KeyboardInterrupt:
@@ -110,7 +111,8 @@ class Server:
         return [self.options.host or host, self.options.port or port]
 
     def write_snapshot(self, folder: Path) -> None:
-        """Makes the server write the pinned snapshot; interrupted, it writes no longer."""
+        """Makes the server write the pinned snapshot. After an interruption, the server no longer
+        writes to the folder."""
         started = time.monotonic()
         try:
             self.run(f"SET GLOBAL cheetah_create_snapshot = {text(str(folder))}")
@@ -126,7 +128,8 @@ def data_option(data: Path) -> str:
 
 
 def mariadb_backup(options, what: str, *words) -> None:
-    """Runs mariadb-backup to its end. If it fails, raises Failure or `MisreadLog`."""
+    """Runs mariadb-backup to its end. If it fails, raises Failure with the end of its output, or
+    `MisreadLog` if the output suggests that cause."""
     # Only --backup connects to the server. Other modes read just the option file or their own.
     connection = connecting(options)
     if "--backup" not in words:

@@ -288,16 +288,6 @@ pub struct Expected<'a, 'e> {
     pub repeats: &'a dyn Fn(usize, &[u8]) -> bool,
 }
 
-impl Expected<'_, '_> {
-    /// Returns the caller's part of a stored payload; empty if it repeats the key.
-    fn counted<'p>(&self, index_no: usize, payload: &'p [u8]) -> &'p [u8] {
-        match caller_payload(payload) {
-            payload if (self.repeats)(index_no, payload) => &[],
-            payload => payload,
-        }
-    }
-}
-
 /// Reads rows, and computes the entries that each index should have.
 struct RowWalk<'a, 'e> {
     checker: Checker<'a>,
@@ -346,8 +336,8 @@ impl<'a, 'e> RowWalk<'a, 'e> {
     /// Adds an entry to the sum of its index. If the caller computes no entries, adds only the
     /// clustered key of its row.
     fn add_entry(&self, sum: &mut HashSum, index_no: usize, key: &[u8], clustered: &[u8], payload: &[u8]) {
-        match &self.expected {
-            Some(expected) => sum.add([key, clustered, expected.counted(index_no, payload)]),
+        match self.expected {
+            Some(_) => sum.add([key, clustered, self.counted(index_no, payload)]),
             None => sum.add([clustered, &[], &[]]),
         }
     }
@@ -390,11 +380,17 @@ impl<'a, 'e> RowWalk<'a, 'e> {
         }
         let mut older = EntryVersion::default();
         let seen = self.checker.seen_entry(index_no, key, clustered, copy.as_ref(), &mut older)?;
-        let counted = |payload| match &self.expected {
-            Some(expected) => expected.counted(index_no, payload),
-            None => caller_payload(payload),
-        };
-        Ok(seen.map(|payload| counted(payload).to_vec()))
+        Ok(seen.map(|payload| self.counted(index_no, payload).to_vec()))
+    }
+
+    /// Returns the caller's part of a stored payload; empty if it repeats the key.
+    fn counted<'p>(&self, index_no: usize, payload: &'p [u8]) -> &'p [u8] {
+        let payload = caller_payload(payload);
+        let repeats = |expected: &Expected<'_, '_>| (expected.repeats)(index_no, payload);
+        match !payload.is_empty() && self.expected.as_ref().is_some_and(repeats) {
+            true => &[],
+            false => payload,
+        }
     }
 
     /// Sets `self.entries` to the entries that the indexes should have for the row in `self.row`.

@@ -83,9 +83,7 @@ impl Leaves {
     pub fn ticket(&self, pid: PageId, bytes: usize) -> Option<Ticket> {
         let entry = self.pool.known_entry(pid)?;
         let ticket = Ticket { pid, location: entry.location()? };
-        let is_good = entry.residence() == Residence::Stored
-            && self.cold.may_be_pending_for(&entry)
-            && entry.room().is_some_and(|room| self.cold.pending.fits(pid, bytes, room));
+        let is_good = self.cold.fits(&entry, pid, bytes) == Some(true);
         drop(entry);
         (is_good && self.may_be_pending()).then_some(ticket)
     }
@@ -93,10 +91,8 @@ impl Leaves {
     /// Returns whether the leaf `pid` is cold and has too little room for one more pending change
     /// that makes it grow by `bytes` bytes.
     pub fn lacks_room(&self, pid: PageId, bytes: usize) -> bool {
-        let Some(entry) = self.pool.known_entry(pid) else { return false };
-        entry.residence() == Residence::Stored
-            && self.cold.may_be_pending_for(&entry)
-            && entry.room().is_some_and(|room| !self.cold.pending.fits(pid, bytes, room))
+        let entry = self.pool.known_entry(pid);
+        entry.is_some_and(|entry| self.cold.fits(&entry, pid, bytes) == Some(false))
     }
 
     /// Runs `f` on the pending record of `key` in the leaf of the ticket, or on `None` if its
@@ -254,6 +250,13 @@ impl Leaves {
 }
 
 impl ColdLeaves {
+    /// Returns whether a change fits that makes the leaf `pid` with this entry grow by `bytes`
+    /// bytes; `None` if no change of this leaf may become pending.
+    fn fits(&self, entry: &PageEntry, pid: PageId, bytes: usize) -> Option<bool> {
+        let may_be = entry.residence() == Residence::Stored && self.may_be_pending_for(entry);
+        entry.room().filter(|_| may_be).map(|room| self.pending.fits(pid, bytes, room))
+    }
+
     /// Returns whether changes of the leaf with this entry may become pending, assuming that
     /// [`may_be_pending`](Self::may_be_pending) is true. A later check decides whether a change
     /// fits.

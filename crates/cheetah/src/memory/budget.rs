@@ -131,11 +131,11 @@ impl MemoryBudget {
     }
 
     /// The limit of [`pages_limit`](Self::pages_limit), and the bytes of it that pending changes
-    /// take.
+    /// take. They exceed their own limit for a while after it fell.
     fn pages_and_buffered(&self) -> (usize, usize) {
         let pages_bytes = self.pages_limit();
-        let buffered_bytes_max = self.shares().buffered_bytes_max(pages_bytes);
-        (pages_bytes, self.used(MemoryUse::Buffered).min(buffered_bytes_max))
+        let not_frames = pages_bytes - self.shares().frames_bytes_min(pages_bytes);
+        (pages_bytes, self.used(MemoryUse::Buffered).min(not_frames))
     }
 
     /// The maximum bytes for frames, images and pending changes together.
@@ -159,5 +159,17 @@ mod tests {
         memory.set(MemoryUse::PageTable, 5000);
         assert_eq!(memory.frames_limit(), 500 - 7);
         assert_eq!(memory.total(), 5800);
+    }
+
+    #[test]
+    fn frames_get_a_part_whatever_images_and_pending_changes_take() {
+        let memory = MemoryBudget::new(1000);
+        for (buffered_bytes, images_bytes_max, frames_bytes) in
+            [(0, 788, 197), (700, 138, 147), (800, 38, 147), (900, 0, 147)]
+        {
+            memory.set(MemoryUse::Buffered, buffered_bytes);
+            memory.set(MemoryUse::Images, 1000);
+            assert_eq!((memory.images_limit(), memory.frames_limit()), (images_bytes_max, frames_bytes));
+        }
     }
 }

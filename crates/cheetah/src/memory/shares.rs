@@ -74,11 +74,17 @@ impl Shares {
         available - available / DESCRIPTORS_PART
     }
 
+    /// The bytes that images and pending changes leave to frames if all three together may take
+    /// `pages_bytes`.
+    pub fn frames_bytes_min(self, pages_bytes: usize) -> usize {
+        pages_bytes * FRAMES_PERCENT / 100
+    }
+
     /// The maximum bytes for images if frames, images and pending changes together may take
     /// `pages_bytes`, of which pending changes take `buffered_bytes`.
     pub fn images_bytes_max(self, pages_bytes: usize, buffered_bytes: usize) -> usize {
         let left = pages_bytes.saturating_sub(buffered_bytes);
-        (left * IMAGES_PERCENT / 100).min(left.saturating_sub(pages_bytes * FRAMES_PERCENT / 100))
+        (left * IMAGES_PERCENT / 100).min(left.saturating_sub(self.frames_bytes_min(pages_bytes)))
     }
 
     /// The maximum bytes for pending changes if frames, images and pending changes together may

@@ -32,18 +32,17 @@ const STEPS_MAX: usize = 1000;
 /// A placeholder for a child's page ID. Only its size matters.
 const ANY_CHILD: [u8; 5] = [0; 5];
 
-/// When a leaf is split.
+/// The reason to split a leaf.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Split {
-    /// If it has no room for the record.
+    /// The record does not fit.
     ForRoom,
-    /// If it is still crowded, too.
+    /// The record does not fit, or the leaf is crowded.
     Early,
 }
 
 impl Tree {
-    /// Splits pages until the leaf has room for `write` and was split as `split` says, and does the
-    /// write.
+    /// Splits pages until there is no reason to split the leaf, and does the write.
     pub(super) fn split_and_write(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -104,8 +103,8 @@ impl Tree {
         let Some((leaf, parents)) = path.pages.split_last() else { return Ok(None) };
         let mut guard = leaf.write(mtr);
         // Others may have emptied or split the leaf since it was found to be crowded.
-        let has_changed = !write.splits_early(&PageView::new(&guard), key, 0);
-        if split == Split::ForRoom || sound!(has_changed, "tree: split what others have emptied") {
+        let is_crowded = |leaf| write.splits_early(&PageView::new(leaf), key, 0);
+        if split == Split::ForRoom || sound!(!is_crowded(&guard), "tree: split what others have emptied") {
             if let Ok(changed) = write.attempt(&mut guard, key, 0) {
                 return Ok(Some(changed));
             }

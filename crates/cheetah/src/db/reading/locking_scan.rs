@@ -97,7 +97,8 @@ pub(in crate::db) struct LockingScan {
     waited_for: Option<Vec<u8>>,
     entry: Copied,
     row: Vec<u8>,
-    /// What was found out about the row's cold leaf, for the operation that changes the row.
+    /// The path to the row's leaf, or its ticket if the leaf is cold. The operation that changes
+    /// the row takes it.
     row_path: Path,
     /// Whether `entry` holds the row's last committed version because another transaction has the
     /// row locked (I3).

@@ -10,9 +10,15 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 impl Db {
     /// Returns the names and values of all counters and gauges.
     pub fn status(&self) -> Vec<(&'static str, u64)> {
-        let core = &self.0.core;
         let mut status = self.transaction_status();
-        status.extend(self.snapshot_status());
+        status.extend(self.other_status());
+        status
+    }
+
+    /// Returns the counters that are not of [`transaction_status`](Self::transaction_status).
+    fn other_status(&self) -> Vec<(&'static str, u64)> {
+        let core = &self.0.core;
+        let mut status = self.snapshot_status().to_vec();
         status.extend(self.wait_counters());
         if let Some(log) = core.journal.log() {
             let log = log.status();
@@ -103,21 +109,23 @@ impl Db {
     /// Returns the counters as text with headings, for SHOW ENGINE STATUS. Rates are averages since
     /// the previous call.
     pub fn status_text(&self) -> String {
-        let (status, own) = (self.status(), self.transaction_status());
-        let section = |name: &str| match name {
+        let section = |name: &str, otherwise| match name {
             name if name.starts_with("log_") => "LOG",
             name if name.starts_with("segment") || name.starts_with("backup_") => "FILES",
             name if name.starts_with("recovery_") => "RECOVERY",
             name if name.starts_with("latency_") || name.starts_with("stall_") => WAITS_TITLE,
-            name if own.iter().any(|(own, _)| *own == name) => "TRANSACTIONS",
-            _ => POOL_TITLE,
+            _ => otherwise,
         };
+        let in_section = |otherwise| move |(name, value)| (section(name, otherwise), name, value);
+        let mut status: Vec<_> =
+            self.transaction_status().into_iter().map(in_section("TRANSACTIONS")).collect();
+        status.extend(self.other_status().into_iter().map(in_section(POOL_TITLE)));
         let (seconds, pool) = self.pool_output();
         let mut text = format!("Per second averages calculated from the last {seconds} seconds\n");
         for title in [POOL_TITLE, "FILES", "LOG", "TRANSACTIONS", WAITS_TITLE, "RECOVERY"] {
             write_heading(&mut text, title);
             text += if title == POOL_TITLE { pool.as_str() } else { "" };
-            for (name, value) in status.iter().filter(|(name, _)| section(name) == title) {
+            for (_, name, value) in status.iter().filter(|(section, ..)| *section == title) {
                 let _ = writeln!(text, "{:<40} {value}", name.replace('_', " "));
             }
         }

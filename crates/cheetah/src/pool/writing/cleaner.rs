@@ -11,7 +11,7 @@
 //! values are written early too, once enough further pages of large values follow.
 //!
 //! Invariants
-//!   C1  The cleaner writes a page only if it is among the next 1/`LEAVING_SHARE` of the frames to
+//!   W4  The cleaner writes a page only if it is among the next 1/`LEAVING_SHARE` of the frames to
 //!       be evicted (at most `LEAVING_LOOKS_MAX` of each queue), or is finished, or belongs to the
 //!       epoch that a checkpoint writes. Otherwise pages that change often are written for each few
 //!       changes.
