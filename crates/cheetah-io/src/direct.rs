@@ -132,6 +132,10 @@ impl File for DirectFile {
         Ok(())
     }
 
+    fn block_bytes(&self) -> usize {
+        self.block_bytes
+    }
+
     fn write_at(&self, _offset: u64, _buf: &[u8]) -> io::Result<()> {
         Err(only_read())
     }

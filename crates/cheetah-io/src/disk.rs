@@ -38,6 +38,11 @@ impl<'b> ReadRequest<'b> {
 pub trait File: Send + Sync {
     /// Fills `buf` from `offset`. Fails with `UnexpectedEof` if the file ends before that.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()>;
+    /// The unit of reads in bytes. A read of whole blocks into aligned memory
+    /// ([`ALIGN_BYTES`](crate::aligned::ALIGN_BYTES)) is not copied.
+    fn block_bytes(&self) -> usize {
+        1
+    }
     /// Performs several reads, in any order, and returns when all have ended. Each read has its own
     /// result, and a failed read does not affect the others.
     fn read_many(&self, reads: &mut [ReadRequest<'_>]) {

@@ -36,7 +36,8 @@ const TAILS_BYTES_MIN: usize = 512 << 10;
 const TAILS_PART_MAX: usize = 16;
 /// The part for the changes that a merge of the page map holds.
 const MAP_MERGE_PART: usize = 64;
-/// The part for the workspaces of the image codec. Idle image buffers may take the same amount.
+/// The part for the workspaces that encode images. Those that decode, and idle image buffers, may
+/// each take the same amount.
 const SCRATCH_PART: usize = 64;
 /// The part that each read-ahead thread reads at once.
 const READ_AHEAD_PART: usize = 128;
@@ -136,7 +137,8 @@ impl Shares {
         self.total_bytes / MAP_MERGE_PART
     }
 
-    /// The maximum bytes for the workspaces of the image codec, and also for idle image buffers.
+    /// The maximum bytes for the workspaces that encode images, for those that decode, and for idle
+    /// image buffers, each.
     pub fn scratch_bytes_max(self) -> usize {
         self.total_bytes / SCRATCH_PART
     }

@@ -3,6 +3,7 @@
 
 use crate::base::model as sync;
 use crate::base::{Error, Result};
+use crate::segment::ImageBuffer;
 use std::sync::Arc;
 use sync::{check, finds, AtomicBool, AtomicU64, Mutex, Ordering};
 
@@ -116,9 +117,9 @@ impl World {
             assert!(!is_written || self.file.0.bytes.load(Ordering::Relaxed) > u64::from(offset), "T3");
             is_written
         };
-        let mut image = Vec::new();
+        let mut image = ImageBuffer::default();
         if !is_in_file() && self.tail.copy(&self.file, offset, 1, &mut image) {
-            return assert_eq!(image, [offset as u8], "T1");
+            return assert_eq!(*image, [offset as u8], "T1");
         }
         assert!(is_in_file(), "T1");
     }

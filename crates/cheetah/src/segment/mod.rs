@@ -31,6 +31,7 @@
 mod append;
 mod fill;
 mod handles;
+mod image_buffer;
 #[cfg(test)]
 mod interleaving_tests;
 mod placement;
@@ -48,6 +49,7 @@ use crate::base::sync;
 
 pub use crate::format::{ImageRef, Location, MapEntry};
 pub use fill::fill_target;
+pub use image_buffer::ImageBuffer;
 pub use scan::Image;
 pub use segments::{Segments, Unlinked};
 pub use table::{NamedSegment, SegmentStat, Totals};

@@ -11,7 +11,7 @@ use super::append::OpenStream;
 use super::handles::{Handles, HANDLES_MAX};
 use super::segment_file::{self, SegmentFile, DIR};
 use super::table::{NamedSegment, SegmentStat, Table, Totals};
-use super::{scan, Image, ImageRef, Location, Stream};
+use super::{scan, Image, ImageBuffer, ImageRef, Location, Stream};
 use crate::base::hash::FastMap;
 use crate::base::{opaque, sound, Config, Epoch, Error, Result, SegmentId};
 use crate::durable::space::{Reserve, SpaceSizes};
@@ -116,7 +116,7 @@ impl Segments {
     /// Reads an image into `bytes` and verifies its checksum and address. Fails with `Corruption`
     /// if it is not the image that was written. An error may also mean that the image was released
     /// concurrently, so the caller must check the map again before reporting damage.
-    pub fn read(&self, image: &ImageRef, bytes: &mut Vec<u8>) -> Result<()> {
+    pub fn read(&self, image: &ImageRef, bytes: &mut ImageBuffer) -> Result<()> {
         self.read_unchecked(image, bytes)?;
         if !image::is_intact(bytes, image.location.address(), image.location.crc) {
             return Err(Error::corrupt(image.to_string(), "checksum or address of the image is wrong"));
@@ -125,21 +125,29 @@ impl Segments {
     }
 
     /// Like [`read`](Self::read), for a caller that checks the image itself.
-    pub fn read_unchecked(&self, image: &ImageRef, bytes: &mut Vec<u8>) -> Result<()> {
+    pub fn read_unchecked(&self, image: &ImageRef, bytes: &mut ImageBuffer) -> Result<()> {
         let location = &image.location;
         let file = self.file(location.segment)?;
-        bytes.clear();
         if !file.has(location) && self.read_tail(&file, location, bytes)? {
             return Ok(());
         }
         let handle = self.handle(&file)?;
-        bytes.resize(location.stored_bytes as usize, 0);
-        file.read_at(&*handle, u64::from(location.offset), bytes)
+        let block_bytes = handle.block_bytes() as u64;
+        let offset = u64::from(location.offset);
+        let start = offset - offset % block_bytes;
+        let end = location.end().next_multiple_of(block_bytes).min(file.written_bytes());
+        let (before, image_bytes) = ((offset - start) as usize, location.stored_bytes as usize);
+        file.read_at(&*handle, start, bytes.receive(before, image_bytes, (end - start) as usize))
     }
 
-    /// Appends the bytes at `location` to `bytes` and returns true if the tail has them. Returns
+    /// Copies the bytes at `location` to `bytes` and returns true if the tail has them. Returns
     /// false if the file has them (T1). Fails with `Corruption` if neither has them.
-    fn read_tail(&self, file: &Arc<SegmentFile>, location: &Location, bytes: &mut Vec<u8>) -> Result<bool> {
+    fn read_tail(
+        &self,
+        file: &Arc<SegmentFile>,
+        location: &Location,
+        bytes: &mut ImageBuffer,
+    ) -> Result<bool> {
         let len = location.stored_bytes as usize;
         let tail = file.stream.map(|stream| &self.stream(stream).tail);
         if tail.is_some_and(|tail| tail.copy(file, location.offset, len, bytes)) {

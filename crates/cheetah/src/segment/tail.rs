@@ -18,6 +18,7 @@
 
 use super::sync::{Condvar, Mutex};
 use crate::base::{sound, Result};
+use crate::segment::ImageBuffer;
 use cheetah_io::AlignedBytes;
 use std::sync::Arc;
 
@@ -242,9 +243,8 @@ impl<F: TailFile> Tail<F> {
         None
     }
 
-    /// Appends the bytes at `offset` of `file` to `image` if the tail has them. Returns false if
-    /// not.
-    pub(super) fn copy(&self, file: &F, offset: u32, len: usize, image: &mut Vec<u8>) -> bool {
+    /// Copies the bytes at `offset` of `file` to `image` if the tail has them. Returns false if not.
+    pub(super) fn copy(&self, file: &F, offset: u32, len: usize, image: &mut ImageBuffer) -> bool {
         let halves = self.halves.lock();
         let filling = halves.filling.part(file, offset, len);
         let full = || match sound!(true, "segment: read past the full half") {
@@ -252,7 +252,7 @@ impl<F: TailFile> Tail<F> {
             false => None,
         };
         let found = filling.or_else(full);
-        found.inspect(|bytes| image.extend_from_slice(bytes));
+        found.inspect(|bytes| image.set(bytes));
         found.is_some()
     }
 

@@ -1,7 +1,7 @@
 //! Tests the segment store alone. `tests/store` tests it together with the page map.
 
 use super::segments::Segments;
-use super::{ImageRef, Location, Stream};
+use super::{ImageBuffer, ImageRef, Location, Stream};
 use crate::base::planted::plant;
 use crate::base::{Config, Epoch, Error, Health, PageId, Result, SegmentId, TreeId};
 use crate::durable::Durable;
@@ -45,10 +45,10 @@ pub(super) fn append(segments: &Segments, pid: u64, bytes: usize) -> Result<(Loc
 }
 
 pub(super) fn read(segments: &Segments, location: &Location) -> Result<Vec<u8>> {
-    let mut image = Vec::new();
+    let mut image = ImageBuffer::default();
     let image_ref = ImageRef { pid: PageId(1), tree: TreeId::FIRST_USER, location: *location };
     segments.read(&image_ref, &mut image)?;
-    Ok(image)
+    Ok(image.to_vec())
 }
 
 #[test]

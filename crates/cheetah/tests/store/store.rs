@@ -4,7 +4,7 @@
 use cheetah::testing::base::{Config, Epoch, Error, Health, Lsn, PageId, Result, TreeId};
 use cheetah::testing::durable::Durable;
 use cheetah::testing::page_map::{Commit, MapEntry, MapStore};
-use cheetah::testing::segment::{Segments, Stream};
+use cheetah::testing::segment::{ImageBuffer, Segments, Stream};
 use cheetah_io::sim::SimDisk;
 use cheetah_io::Rng;
 use std::collections::BTreeMap;
@@ -87,7 +87,7 @@ impl Store {
     }
 
     fn read_pages(&mut self, entries: BTreeMap<PageId, MapEntry>) -> Result<()> {
-        let mut image = Vec::new();
+        let mut image = ImageBuffer::default();
         for (pid, entry) in entries {
             self.segments.read(&entry.image(pid), &mut image)?;
             self.pages.insert(pid, (entry, payload(&image)));

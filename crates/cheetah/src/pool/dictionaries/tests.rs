@@ -12,7 +12,7 @@ use crate::keys::Closing;
 use crate::memory::MemoryUse;
 use crate::pool::testing::{Database, TREE};
 use crate::pool::{DictionaryDue, EpochState, LentTree, PageClass, TreeDef};
-use crate::segment::Stream;
+use crate::segment::{ImageBuffer, Stream};
 use cheetah_io::rng::Rng;
 use cheetah_io::sim::CrashPolicy;
 use std::collections::HashSet;
@@ -554,7 +554,7 @@ fn a_dictionary_of_an_epoch_that_was_given_up_is_in_the_next() {
 /// Returns whether the image of a page names a dictionary.
 fn names_dictionary(db: &Database, pid: PageId) -> bool {
     let Some(stored) = db.pool.table.entry(pid).image(pid) else { return false };
-    let mut image = Vec::new();
+    let mut image = ImageBuffer::default();
     db.pool.segments.read_unchecked(&stored, &mut image).unwrap();
     ImageHeader::read(&image).unwrap().dictionary.is_some()
 }

@@ -232,7 +232,7 @@ impl<'p> Trial<'p> {
             };
             let bytes = page.read();
             if is_built(&bytes) && Primer::serves(PageView::new(&bytes).kind()) {
-                let content = self.pool.scratch.with_workspace(|workspace| {
+                let content = self.pool.scratch.with_encoder(|workspace| {
                     workspace.content(&bytes, &def.row_format, TxnId(u64::MAX)).to_vec()
                 });
                 bytes_count += content.len();
@@ -272,7 +272,7 @@ impl<'p> Trial<'p> {
 
     fn images_bytes(&self, contents: &[&[u8]], compression: Compression, primer: Option<&Primer>) -> usize {
         let bytes_of = |content: &&[u8]| {
-            self.pool.scratch.with_workspace(|workspace| workspace.image_bytes(content, compression, primer))
+            self.pool.scratch.with_encoder(|workspace| workspace.image_bytes(content, compression, primer))
         };
         contents.iter().map(bytes_of).sum()
     }

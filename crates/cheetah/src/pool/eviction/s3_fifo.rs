@@ -14,6 +14,7 @@ use super::fifo_lists::FifoLists;
 use crate::base::PageId;
 use crate::pool::frames::{EvictionTime, Frame};
 use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 /// The time within which a page must be read again to count as read soon, in eighths of a turnover
@@ -22,19 +23,49 @@ const SOON_EIGHTHS: u16 = 8;
 /// The maximum number of frames checked in a search for a candidate.
 const LOOKS_MAX: usize = 64;
 
-/// The clock of evictions.
+/// The clock of evictions: the time in the upper 16 bits, and below it the evictions that are left
+/// until the time advances.
 #[derive(Default, Debug)]
-struct Turnover {
-    time: EvictionTime,
-    /// Number of evictions since `time` began.
-    evictions: usize,
+struct Turnover(AtomicU64);
+
+const TIME_SHIFT: u32 = 48;
+
+impl Turnover {
+    fn now(&self) -> EvictionTime {
+        time_of(self.0.load(Ordering::Relaxed))
+    }
+
+    /// Counts an eviction, and returns the time. `eighth` computes the number of evictions after
+    /// which the time advances again.
+    fn tick(&self, eighth: impl Fn() -> usize) -> EvictionTime {
+        let next = |state: u64| match state << (u64::BITS - TIME_SHIFT) {
+            0 => {
+                let time = time_of(state).0.wrapping_add(1).max(1);
+                u64::from(time) << TIME_SHIFT | (eighth().max(1) - 1) as u64
+            }
+            _ => state - 1,
+        };
+        let mut state = self.0.load(Ordering::Relaxed);
+        loop {
+            let after = next(state);
+            let exchanged = self.0.compare_exchange_weak(state, after, Ordering::Relaxed, Ordering::Relaxed);
+            match exchanged {
+                Ok(_) => return time_of(after),
+                Err(other) => state = other,
+            }
+        }
+    }
+}
+
+fn time_of(state: u64) -> EvictionTime {
+    EvictionTime((state >> TIME_SHIFT) as u16)
 }
 
 /// See the module.
 #[derive(Default, Debug)]
 pub(in crate::pool) struct Queues {
     lists: Mutex<FifoLists>,
-    clock: Mutex<Turnover>,
+    clock: Turnover,
 }
 
 /// A frame that was taken out of the queues, to be evicted or put back.
@@ -96,18 +127,12 @@ impl Queues {
     /// Counts a page that is read without a frame as evicted now. The caller stores the result in
     /// the page's entry.
     pub(in crate::pool) fn passed(&self) -> EvictionTime {
-        let eighth = (self.frames_count() / 8).max(1);
-        let mut clock = self.clock.lock();
-        clock.evictions += 1;
-        if clock.time.0 == 0 || clock.evictions >= eighth {
-            *clock = Turnover { time: EvictionTime(clock.time.0.wrapping_add(1).max(1)), evictions: 0 };
-        }
-        clock.time
+        self.clock.tick(|| self.frames_count() / 8)
     }
 
     /// Returns whether a page that was evicted at `evicted` was evicted less than a turnover ago.
     pub(in crate::pool) fn is_soon(&self, evicted: EvictionTime) -> bool {
-        evicted.0 != 0 && self.now().0.wrapping_sub(evicted.0) < SOON_EIGHTHS
+        evicted.0 != 0 && self.clock.now().0.wrapping_sub(evicted.0) < SOON_EIGHTHS
     }
 
     /// Returns the dirty pages among the next `looks` entries of each list that will be evicted
@@ -130,8 +155,34 @@ impl Queues {
     pub(in crate::pool) fn frames_count(&self) -> usize {
         self.lists.lock().count()
     }
+}
 
-    fn now(&self) -> EvictionTime {
-        self.clock.lock().time
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_advances_with_each_eighth_of_the_frames_and_is_never_zero() {
+        let clock = Turnover::default();
+        let times: Vec<u16> = (0..9).map(|_| clock.tick(|| 4).0).collect();
+        assert_eq!(times, [1, 1, 1, 1, 2, 2, 2, 2, 3]);
+        assert_eq!(clock.now(), EvictionTime(3));
+        let last = Turnover(AtomicU64::new(u64::from(u16::MAX) << TIME_SHIFT));
+        assert_eq!((last.tick(|| 0), last.tick(|| 0)), (EvictionTime(1), EvictionTime(2)));
+    }
+
+    #[test]
+    fn threads_lose_no_eviction() {
+        let clock = Turnover::default();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..1000 {
+                        clock.tick(|| 8);
+                    }
+                });
+            }
+        });
+        assert_eq!(clock.now(), EvictionTime(500));
     }
 }

@@ -27,6 +27,7 @@ use crate::memory::{MemoryBudget, MemoryUse};
 use crate::pool::counters::Counter;
 use crate::pool::shards::{Shards, TakesMemory};
 use crate::pool::PageClass;
+use crate::segment::ImageBuffer;
 use cheetah_io::Blocks;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -126,9 +127,9 @@ impl ImageCache {
         }
     }
 
-    /// If an image is cached, appends it to `bytes` and returns true. `for_look` says that the
+    /// If an image is cached, copies it to `bytes` and returns true. `for_look` says that the
     /// image is used without a frame, so that it should stay in the cache.
-    pub(in crate::pool) fn get(&self, image: &ImageRef, for_look: bool, bytes: &mut Vec<u8>) -> bool {
+    pub(in crate::pool) fn get(&self, image: &ImageRef, for_look: bool, bytes: &mut ImageBuffer) -> bool {
         let found = self.shards.lock(image.pid).get(image, for_look, bytes);
         if found { &self.hits } else { &self.misses }.one();
         found
@@ -214,7 +215,7 @@ impl Shard {
         Self { chunk_bytes, chunks: VecDeque::new(), first: 0, places: FastMap::default() }
     }
 
-    fn get(&mut self, image: &ImageRef, for_look: bool, bytes: &mut Vec<u8>) -> bool {
+    fn get(&mut self, image: &ImageRef, for_look: bool, bytes: &mut ImageBuffer) -> bool {
         let Some(place) = self.places.get_mut(&image.pid.0) else { return false };
         if place.location != image.location {
             return false;
@@ -222,7 +223,7 @@ impl Shard {
         place.is_used |= for_look;
         let place = *place;
         let stored = self.bytes_of(&place).expect("a place is in a chunk that is here");
-        bytes.extend_from_slice(stored);
+        bytes.set(stored);
         true
     }
 
@@ -343,8 +344,8 @@ mod tests {
     }
 
     fn found(cache: &ImageCache, image: &ImageRef) -> Option<Vec<u8>> {
-        let mut bytes = Vec::new();
-        cache.get(image, true, &mut bytes).then_some(bytes)
+        let mut bytes = ImageBuffer::default();
+        cache.get(image, true, &mut bytes).then(|| bytes.to_vec())
     }
 
     /// A hit returns the bytes that were added for that location, and memory stays within the

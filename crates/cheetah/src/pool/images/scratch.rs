@@ -1,14 +1,18 @@
 //! Shared memory for encoding, decoding and moving images, so that hundreds of threads need no
 //! separate memory.
 //!
-//! Workspaces are few and large: their number is limited, and a thread that finds none free waits.
-//! A thread with a workspace only computes, so the wait is short, and allowed inside
-//! mini-transactions and under latches. Buffers hold one image each. Buffers are small but held
-//! during I/O, so no thread waits for one.
+//! The number of workspaces is limited, and a thread that finds none free waits. A thread with a
+//! workspace only computes, so the wait is short, and allowed inside mini-transactions and under
+//! latches. Workspaces for encoding are few and large. Those for decoding are smaller and more,
+//! because each lookup whose leaf has no frame needs one: a thread that is preempted while it
+//! decodes must not stop others. Buffers hold one image each. Buffers are small but held during
+//! I/O, so no thread waits for one.
 
 use crate::format::image::{max_image_bytes, Workspace};
 use crate::memory::{MemoryBudget, MemoryUse};
 use crate::pool::PageClass;
+use crate::segment::ImageBuffer;
+use cheetah_io::aligned::ALIGN_BYTES;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 
@@ -16,92 +20,119 @@ use std::sync::Arc;
 /// others.
 const WORKSPACES_MIN: usize = 2;
 const WORKSPACES_MAX: usize = 64;
-/// The estimated memory of a workspace. A workspace that was used with a high compression level or
-/// a dictionary takes more. The excess is counted when the workspace is returned.
-const WORKSPACE_BYTES: usize = 512 << 10;
-/// Minimum and maximum number of buffers kept.
-const BUFFERS_KEPT_MIN: usize = 4;
-const BUFFERS_KEPT_MAX: usize = 64;
+/// The estimated memory of a workspace for encoding. A workspace that was used with a high
+/// compression level or a dictionary takes more. The excess is counted when it is returned.
+const ENCODER_BYTES: usize = 512 << 10;
+/// The estimated memory of a workspace for decoding. The excess is counted like that of an encoder.
+const DECODER_BYTES: usize = 112 << 10;
+/// Minimum and maximum number of idle buffers for images that are read.
+const READ_KEPT_MIN: usize = 4;
+const READ_KEPT_MAX: usize = 64;
+/// The maximum number of idle buffers for images that are made. A thread that makes an image only
+/// computes and copies, so few are in use.
+const MADE_KEPT_MAX: usize = 4;
 
 /// See the module.
 #[derive(Debug)]
 pub(in crate::pool) struct Scratch {
-    workspaces: Mutex<Workspaces>,
-    returned: Condvar,
-    workspaces_max: usize,
-    buffers: Mutex<Vec<Vec<u8>>>,
-    buffer_bytes: usize,
-    buffers_kept: usize,
+    encoders: Workspaces,
+    decoders: Workspaces,
+    /// Buffers for images that are read.
+    read: Kept<ImageBuffer>,
+    /// Buffers for images that are made.
+    made: Kept<Vec<u8>>,
     memory: Arc<MemoryBudget>,
 }
 
-#[derive(Default, Debug)]
+/// Idle buffers of one kind.
+#[derive(Debug)]
+struct Kept<B> {
+    idle: Mutex<Vec<B>>,
+    count_max: usize,
+    /// The memory counted for each buffer, idle or not.
+    bytes: usize,
+}
+
+/// The workspaces of one kind.
+#[derive(Debug)]
 struct Workspaces {
+    idle: Mutex<Idle>,
+    returned: Condvar,
+    count_max: usize,
+    /// The estimated memory of each.
+    bytes: usize,
+}
+
+#[derive(Default, Debug)]
+struct Idle {
     /// Each workspace with the bytes counted for it.
     free: Vec<(Workspace, usize)>,
+    /// The number of all workspaces, idle or not.
     count: usize,
+}
+
+impl Workspaces {
+    fn new(bytes: usize, affordable_bytes: usize) -> Self {
+        let count_max = (affordable_bytes / bytes).clamp(WORKSPACES_MIN, WORKSPACES_MAX);
+        Self { idle: Mutex::default(), returned: Condvar::new(), count_max, bytes }
+    }
+
+    fn take(&self, memory: &MemoryBudget) -> (Workspace, usize) {
+        let mut idle = self.idle.lock();
+        loop {
+            if let Some(workspace) = idle.free.pop() {
+                return workspace;
+            }
+            if idle.count < self.count_max {
+                idle.count += 1;
+                memory.add(MemoryUse::Scratch, self.bytes);
+                return (Workspace::default(), self.bytes);
+            }
+            self.returned.wait(&mut idle);
+        }
+    }
 }
 
 impl Scratch {
     pub(in crate::pool) fn new(memory: &Arc<MemoryBudget>, page_bytes: u32) -> Self {
-        let affordable = memory.shares().scratch_bytes_max() / WORKSPACE_BYTES;
-        let buffer_bytes = max_image_bytes(PageClass::Large.bytes(page_bytes));
-        let buffers_kept = memory.shares().scratch_bytes_max() / buffer_bytes;
+        let affordable_bytes = memory.shares().scratch_bytes_max();
+        let image_bytes = |class: PageClass| max_image_bytes(class.bytes(page_bytes));
+        let read_bytes = image_bytes(PageClass::Base) + 2 * ALIGN_BYTES;
+        let read_max = (affordable_bytes / read_bytes).clamp(READ_KEPT_MIN, READ_KEPT_MAX);
         Self {
-            workspaces: Mutex::default(),
-            returned: Condvar::new(),
-            workspaces_max: affordable.clamp(WORKSPACES_MIN, WORKSPACES_MAX),
-            buffers: Mutex::default(),
-            buffer_bytes,
-            buffers_kept: buffers_kept.clamp(BUFFERS_KEPT_MIN, BUFFERS_KEPT_MAX),
+            encoders: Workspaces::new(ENCODER_BYTES, affordable_bytes),
+            decoders: Workspaces::new(DECODER_BYTES, affordable_bytes),
+            read: Kept::new(read_bytes, read_max),
+            made: Kept::new(image_bytes(PageClass::Large), MADE_KEPT_MAX),
             memory: memory.clone(),
         }
     }
 
+    /// Runs `f` with an empty buffer for an image that is read. The buffer grows if the page is
+    /// larger than the usual class.
+    pub(in crate::pool) fn with_image<T>(&self, f: impl FnOnce(&mut ImageBuffer) -> T) -> T {
+        f(&mut self.read.take(&self.memory).buffer)
+    }
+
     /// Runs `f` with an empty buffer whose capacity is enough for any image.
     pub(in crate::pool) fn with_buffer<T>(&self, f: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-        f(&mut TakenBuffer { buffer: self.take_buffer(), scratch: self }.buffer)
+        f(&mut self.made.take(&self.memory).buffer)
     }
 
-    fn take_buffer(&self) -> Vec<u8> {
-        let kept = self.buffers.lock().pop();
-        kept.unwrap_or_else(|| {
-            self.memory.add(MemoryUse::Scratch, self.buffer_bytes);
-            Vec::with_capacity(self.buffer_bytes)
-        })
+    /// Runs `f` with a workspace for encoding. `f` must not wait or do I/O. Waits while all of them
+    /// are in use.
+    pub(in crate::pool) fn with_encoder<T>(&self, f: impl FnOnce(&mut Workspace) -> T) -> T {
+        self.with(&self.encoders, f)
     }
 
-    fn give_buffer(&self, mut buffer: Vec<u8>) {
-        buffer.clear();
-        buffer.shrink_to(self.buffer_bytes);
-        let mut kept = self.buffers.lock();
-        if kept.len() < self.buffers_kept {
-            kept.push(buffer);
-        } else {
-            self.memory.subtract(MemoryUse::Scratch, self.buffer_bytes);
-        }
+    /// Like [`with_encoder`](Self::with_encoder), for decoding.
+    pub(in crate::pool) fn with_decoder<T>(&self, f: impl FnOnce(&mut Workspace) -> T) -> T {
+        self.with(&self.decoders, f)
     }
 
-    /// Runs `f` with a workspace. `f` must not wait or do I/O. Waits while all workspaces are in
-    /// use.
-    pub(in crate::pool) fn with_workspace<T>(&self, f: impl FnOnce(&mut Workspace) -> T) -> T {
-        let (workspace, counted_bytes) = self.take_workspace();
-        f(&mut Taken { workspace, counted_bytes, scratch: self }.workspace)
-    }
-
-    fn take_workspace(&self) -> (Workspace, usize) {
-        let mut workspaces = self.workspaces.lock();
-        loop {
-            if let Some(workspace) = workspaces.free.pop() {
-                return workspace;
-            }
-            if workspaces.count < self.workspaces_max {
-                workspaces.count += 1;
-                self.memory.add(MemoryUse::Scratch, WORKSPACE_BYTES);
-                return (Workspace::default(), WORKSPACE_BYTES);
-            }
-            self.returned.wait(&mut workspaces);
-        }
+    fn with<T>(&self, workspaces: &Workspaces, f: impl FnOnce(&mut Workspace) -> T) -> T {
+        let (workspace, counted_bytes) = workspaces.take(&self.memory);
+        f(&mut Taken { workspace, counted_bytes, workspaces, memory: &self.memory }.workspace)
     }
 }
 
@@ -110,29 +141,81 @@ impl Scratch {
 struct Taken<'a> {
     workspace: Workspace,
     counted_bytes: usize,
-    scratch: &'a Scratch,
+    workspaces: &'a Workspaces,
+    memory: &'a MemoryBudget,
 }
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
-        let bytes = self.workspace.memory_bytes().max(WORKSPACE_BYTES);
-        let memory = &self.scratch.memory;
-        memory.add(MemoryUse::Scratch, bytes.saturating_sub(self.counted_bytes));
-        memory.subtract(MemoryUse::Scratch, self.counted_bytes.saturating_sub(bytes));
-        self.scratch.workspaces.lock().free.push((std::mem::take(&mut self.workspace), bytes));
-        self.scratch.returned.notify_one();
+        let bytes = self.workspace.memory_bytes().max(self.workspaces.bytes);
+        self.memory.add(MemoryUse::Scratch, bytes.saturating_sub(self.counted_bytes));
+        self.memory.subtract(MemoryUse::Scratch, self.counted_bytes.saturating_sub(bytes));
+        self.workspaces.idle.lock().free.push((std::mem::take(&mut self.workspace), bytes));
+        self.workspaces.returned.notify_one();
+    }
+}
+
+/// A buffer of images.
+trait Buffer: Default {
+    fn with_capacity(bytes: usize) -> Self;
+
+    /// Empties it, and frees memory beyond `bytes` bytes.
+    fn reset(&mut self, bytes: usize);
+}
+
+impl Buffer for Vec<u8> {
+    fn with_capacity(bytes: usize) -> Self {
+        Vec::with_capacity(bytes)
+    }
+
+    fn reset(&mut self, bytes: usize) {
+        self.clear();
+        self.shrink_to(bytes);
+    }
+}
+
+impl Buffer for ImageBuffer {
+    fn with_capacity(bytes: usize) -> Self {
+        Self::with_capacity(bytes)
+    }
+
+    fn reset(&mut self, bytes: usize) {
+        self.reset(bytes);
+    }
+}
+
+impl<B: Buffer> Kept<B> {
+    fn new(bytes: usize, count_max: usize) -> Self {
+        Self { idle: Mutex::default(), count_max, bytes }
+    }
+
+    fn take<'a>(&'a self, memory: &'a MemoryBudget) -> TakenBuffer<'a, B> {
+        let idle = self.idle.lock().pop();
+        let buffer = idle.unwrap_or_else(|| {
+            memory.add(MemoryUse::Scratch, self.bytes);
+            B::with_capacity(self.bytes)
+        });
+        TakenBuffer { buffer, kept: self, memory }
     }
 }
 
 /// A buffer that is returned on drop, even after a panic.
-struct TakenBuffer<'a> {
-    buffer: Vec<u8>,
-    scratch: &'a Scratch,
+struct TakenBuffer<'a, B: Buffer> {
+    buffer: B,
+    kept: &'a Kept<B>,
+    memory: &'a MemoryBudget,
 }
 
-impl Drop for TakenBuffer<'_> {
+impl<B: Buffer> Drop for TakenBuffer<'_, B> {
     fn drop(&mut self) {
-        self.scratch.give_buffer(std::mem::take(&mut self.buffer));
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.reset(self.kept.bytes);
+        let mut idle = self.kept.idle.lock();
+        if idle.len() < self.kept.count_max {
+            idle.push(buffer);
+        } else {
+            self.memory.subtract(MemoryUse::Scratch, self.kept.bytes);
+        }
     }
 }
 
@@ -153,7 +236,7 @@ mod tests {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..200 {
-                        scratch.with_workspace(|_| {
+                        scratch.with_encoder(|_| {
                             assert!(inside.fetch_add(1, Ordering::SeqCst) < WORKSPACES_MIN);
                             std::thread::yield_now();
                             inside.fetch_sub(1, Ordering::SeqCst);
@@ -162,7 +245,22 @@ mod tests {
                 });
             }
         });
-        assert!(scratch.memory.used(MemoryUse::Scratch) <= WORKSPACES_MIN * WORKSPACE_BYTES);
+        assert!(scratch.memory.used(MemoryUse::Scratch) <= WORKSPACES_MIN * ENCODER_BYTES);
+    }
+
+    #[test]
+    fn decoding_waits_for_no_encoder_and_needs_less_memory() {
+        let scratch = Scratch::new(&Arc::new(MemoryBudget::new(64 << 20)), 16 << 10);
+        assert!(scratch.decoders.count_max >= 8, "{scratch:?}");
+        fn nested(scratch: &Scratch, depth: usize) {
+            match depth {
+                0 => scratch.with_decoder(|_| scratch.with_decoder(|_| ())),
+                _ => scratch.with_encoder(|_| nested(scratch, depth - 1)),
+            }
+        }
+        nested(&scratch, scratch.encoders.count_max);
+        let used = scratch.memory.used(MemoryUse::Scratch);
+        assert_eq!(used, scratch.encoders.count_max * ENCODER_BYTES + 2 * DECODER_BYTES);
     }
 
     #[test]
@@ -181,10 +279,10 @@ mod tests {
                 dictionary: None,
                 lock: None,
             };
-            scratch.with_workspace(|workspace| {
+            scratch.with_encoder(|workspace| {
                 workspace.encode(&page, PageId(1), Epoch(1), &how, &mut Vec::new());
             });
-            assert_eq!(scratch.memory.used(MemoryUse::Scratch) > WORKSPACE_BYTES, grown);
+            assert_eq!(scratch.memory.used(MemoryUse::Scratch) > ENCODER_BYTES, grown);
         }
     }
 
@@ -200,9 +298,18 @@ mod tests {
         }
         let scratch = Scratch::new(&Arc::new(MemoryBudget::new(1 << 20)), 512);
         nested(&scratch, 9);
-        let kept: usize = scratch.buffers.lock().iter().map(Vec::capacity).sum();
+        let kept: usize = scratch.made.idle.lock().iter().map(Vec::capacity).sum();
         assert_eq!(kept, scratch.memory.used(MemoryUse::Scratch));
-        assert_eq!(kept, scratch.buffers_kept * scratch.buffer_bytes);
+        assert_eq!(kept, MADE_KEPT_MAX * scratch.made.bytes);
         scratch.with_buffer(|buffer| assert!(buffer.is_empty()));
+    }
+
+    #[test]
+    fn a_buffer_that_a_large_page_has_grown_is_kept_small() {
+        let scratch = Scratch::new(&Arc::new(MemoryBudget::new(1 << 20)), 16 << 10);
+        scratch.with_image(|image| image.set(&vec![7; 60 << 10]));
+        let kept: usize = scratch.read.idle.lock().iter().map(|image| image.memory_bytes()).sum();
+        assert!(kept < scratch.read.bytes + 2 * ALIGN_BYTES, "{kept}");
+        scratch.with_image(|image| assert!(image.is_empty()));
     }
 }

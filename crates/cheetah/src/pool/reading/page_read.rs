@@ -9,6 +9,7 @@ use crate::format::ImageRef;
 use crate::pool::frames::{latches_held, Frame, PageEntry};
 use crate::pool::images::codec;
 use crate::pool::{PageClass, Pool};
+use crate::segment::ImageBuffer;
 use std::sync::Arc;
 
 /// The properties of an image in a buffer. The image was checked to be the requested one.
@@ -72,7 +73,7 @@ impl Pool {
     fn read_dictionary_image(&self, image: &ImageRef) -> Result<Vec<u8>> {
         let ImageRef { pid, tree, .. } = *image;
         debug_assert_eq!(latches_held(), 0, "L4: no image is read under a latch");
-        self.scratch.with_buffer(|bytes| {
+        self.scratch.with_image(|bytes| {
             self.read_bytes(image, bytes)?;
             let checked = codec::check(bytes, image, self.page_bytes);
             let (header, _) = checked.map_err(name_dictionary)?;
@@ -85,14 +86,14 @@ impl Pool {
             let means = Means { dictionary: None, key: key.as_deref() };
             let rebuilt = self
                 .scratch
-                .with_workspace(|workspace| workspace.rebuild(&header, bytes, image, means, &mut page));
+                .with_decoder(|workspace| workspace.rebuild(&header, bytes, image, means, &mut page));
             rebuilt.map_err(name_dictionary)?;
             dictionary_content(&page, pid, tree)
         })
     }
 
     pub(crate) fn read_frame(&self, image: &ImageRef) -> Result<Arc<Frame>> {
-        self.scratch.with_buffer(|bytes| {
+        self.scratch.with_image(|bytes| {
             let read = self.read_image(image, false, bytes)?;
             self.decode(image, &read, bytes, |class| self.make_room_for_read(class))
         })
@@ -100,13 +101,13 @@ impl Pool {
 
     /// Like [`read_frame`](Self::read_frame), but always from disk.
     pub(super) fn read_stored_frame(&self, image: &ImageRef) -> Result<Arc<Frame>> {
-        self.scratch.with_buffer(|bytes| {
+        self.scratch.with_image(|bytes| {
             let read = self.read_stored_image(image, bytes)?;
             self.decode(image, &read, bytes, |class| self.make_room_for_read(class))
         })
     }
 
-    /// Reads an image into an empty buffer. For `for_look`, see [`ImageCache::get`]. Fails with
+    /// Reads an image into a buffer. For `for_look`, see [`ImageCache::get`]. Fails with
     /// `Corruption` if the bytes are not the image's.
     ///
     /// [`ImageCache::get`]: crate::pool::images::ImageCache::get
@@ -114,7 +115,7 @@ impl Pool {
         &self,
         image: &ImageRef,
         for_look: bool,
-        bytes: &mut Vec<u8>,
+        bytes: &mut ImageBuffer,
     ) -> Result<ImageRead> {
         debug_assert_eq!(latches_held(), 0, "L4: no image is read under a latch");
         if self.image_cache.get(image, for_look, bytes) {
@@ -123,12 +124,11 @@ impl Pool {
             }
             reach::mark("image damaged in memory");
             self.image_cache.forget(image.pid);
-            bytes.clear();
         }
         self.read_stored_image(image, bytes)
     }
 
-    fn read_stored_image(&self, image: &ImageRef, bytes: &mut Vec<u8>) -> Result<ImageRead> {
+    fn read_stored_image(&self, image: &ImageRef, bytes: &mut ImageBuffer) -> Result<ImageRead> {
         debug_assert_eq!(latches_held(), 0, "L4: no image is read under a latch");
         let read_ns = self.read_bytes(image, bytes)?;
         page_work::count(|work| {
@@ -140,8 +140,8 @@ impl Pool {
         Ok(ImageRead { header, class, is_new: true })
     }
 
-    /// Appends the stored bytes of an image, unchecked, to a buffer. Returns the time taken.
-    fn read_bytes(&self, image: &ImageRef, bytes: &mut Vec<u8>) -> Result<u64> {
+    /// Reads the stored bytes of an image, unchecked, into a buffer. Returns the time taken.
+    fn read_bytes(&self, image: &ImageRef, bytes: &mut ImageBuffer) -> Result<u64> {
         let operation =
             self.health.stalls().begin_operation(StallReason::Disk, &self.page_reads, &*self.clock);
         let read = self.segments.read_unchecked(image, bytes);
@@ -182,7 +182,7 @@ impl Pool {
         make_room(*class)?;
         let mut bytes = self.buffers.take(*class);
         let tree = self.trees.get(image.tree);
-        let decoded = self.scratch.with_workspace(|workspace| {
+        let decoded = self.scratch.with_decoder(|workspace| {
             let begin_ns = self.images.begin_ns();
             let decoded = workspace.rebuild(header, stored, image, means.get(), &mut bytes);
             self.images.decoded(&tree.work, stored.len(), begin_ns);

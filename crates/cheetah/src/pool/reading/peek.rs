@@ -53,7 +53,7 @@ impl Pool {
         image: &ImageRef,
         f: impl FnOnce(&LeafImage<'_>) -> std::result::Result<Option<T>, Defect>,
     ) -> Result<Option<T>> {
-        self.scratch.with_buffer(|bytes| {
+        self.scratch.with_image(|bytes| {
             let read = self.read_image(image, true, bytes).and_then(|read| {
                 let means = self.means_for(&read.header, image)?;
                 Ok((read, means))
@@ -69,7 +69,7 @@ impl Pool {
             };
             let found = self
                 .scratch
-                .with_workspace(|workspace| workspace.look_into(&header, bytes, image, means.get(), f))?;
+                .with_decoder(|workspace| workspace.look_into(&header, bytes, image, means.get(), f))?;
             if is_new && found.is_some() {
                 self.image_cache.put(image, bytes);
             }
@@ -87,7 +87,7 @@ impl Pool {
     }
 
     fn try_copy_image(&self, image: &ImageRef, bytes: &mut Vec<u8>) -> Result<bool> {
-        self.scratch.with_buffer(|stored| {
+        self.scratch.with_image(|stored| {
             let ImageRead { header, class, is_new } = self.read_image(image, true, stored)?;
             if class != PageClass::Base {
                 return Ok(false);
@@ -95,7 +95,7 @@ impl Pool {
             let means = self.means_for(&header, image)?;
             let mut page = PageBuf::new(header.page_bytes);
             let tree = self.trees.get(image.tree);
-            self.scratch.with_workspace(|workspace| {
+            self.scratch.with_decoder(|workspace| {
                 let begin_ns = self.images.begin_ns();
                 let rebuilt = workspace.rebuild(&header, stored, image, means.get(), &mut page);
                 self.images.decoded(&tree.work, stored.len(), begin_ns);

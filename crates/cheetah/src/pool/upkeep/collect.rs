@@ -102,7 +102,7 @@ impl Upkeep {
         }
         let copy_bytes = u64::from(image.location.stored_bytes);
         pool.segments.check_space(pool.promised_bytes(), copy_bytes, Reserve::Last)?;
-        let copied = pool.scratch.with_buffer(|bytes| {
+        let copied = pool.scratch.with_image(|bytes| {
             pool.segments.read(image, bytes)?;
             pool.segments.append(Stream::Cold, bytes)
         });

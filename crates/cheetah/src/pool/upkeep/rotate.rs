@@ -166,7 +166,7 @@ impl Upkeep {
     }
 
     fn try_rotate(&self, image: &ImageRef) -> Result<Tried> {
-        let tried = self.pool.scratch.with_buffer(|bytes| {
+        let tried = self.pool.scratch.with_image(|bytes| {
             self.pool.segments.read_unchecked(image, bytes)?;
             let (header, _) = codec::check(bytes, image, self.pool.page_bytes)?;
             match self.due(image, &header)? {

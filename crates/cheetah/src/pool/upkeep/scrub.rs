@@ -137,7 +137,7 @@ impl Upkeep {
     }
 
     pub(super) fn scrub(&self, image: &ImageRef) -> Result<()> {
-        let read = self.pool.scratch.with_buffer(|bytes| {
+        let read = self.pool.scratch.with_image(|bytes| {
             self.pool.segments.read_unchecked(image, bytes)?;
             codec::check(bytes, image, self.pool.page_bytes).map(drop)
         });

@@ -88,7 +88,7 @@ impl Pool {
         let key = self.keys.of(tree.closing())?;
         let nonce = key.as_ref().map(|_| self.keys.nonce()).transpose()?;
         self.scratch.with_buffer(|image| {
-            self.scratch.with_workspace(|workspace| {
+            self.scratch.with_encoder(|workspace| {
                 let def = def.as_deref().map(|def| (def, dictionary.as_deref()));
                 let begin_ns = self.images.begin_ns();
                 let lock = key.as_deref().zip(nonce);
