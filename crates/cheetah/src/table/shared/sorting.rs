@@ -3,7 +3,7 @@
 use crate::sort::{Share, SortMemory, Sorter, TempFiles};
 use std::sync::Arc;
 
-/// The memory for sorting, and temporary files for runs that do not fit.
+/// With temporary files for runs that do not fit in the memory.
 pub(crate) struct Sorting {
     memory: Arc<SortMemory>,
     temp_files: Arc<TempFiles>,
@@ -18,7 +18,6 @@ impl Sorting {
         &self.memory
     }
 
-    /// Creates a sorter within this share of the memory.
     pub(crate) fn sorter(&self, share: Share) -> Sorter {
         Sorter::new(&self.temp_files, share)
     }
