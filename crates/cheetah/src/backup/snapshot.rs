@@ -42,8 +42,8 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// Pins everything committed before the call. Syncs the log, and waits for an epoch that is
-    /// just being committed to the map; makes no checkpoint and reads no files. Fails with `Limit`
-    /// if there are too many pins.
+    /// being committed to the map; makes no checkpoint, reads no files. Fails with `Limit` for too
+    /// many pins.
     pub fn pin(sources: &Sources<'_>) -> Result<Self> {
         let Sources { durable, map, segments, log, keys } = *sources;
         if sound!(true, "backup: pin what is not synced") {
@@ -68,9 +68,9 @@ impl Snapshot {
 
     /// Writes the snapshot into the directory `path`, which must not exist, and must be neither in
     /// this database (except in its directory `snapshots`) nor in `outside_of`. The snapshot rolls
-    /// back the prepared transactions that `is_own` selects (durability::Z6), and has `notes` in
-    /// its manifest. Durable on return. After an error nothing remains, unless removing it fails,
-    /// too. Blocks for I/O, for as long as copying takes at the rate of `pace`.
+    /// back the prepared transactions that `is_own` selects (durability::Z6); its manifest has
+    /// `notes`. Durable on return. After an error nothing remains, unless removing it fails, too.
+    /// Blocks for I/O, for as long as copying takes at the rate of `pace`.
     pub fn write_to(
         &self,
         path: &Path,

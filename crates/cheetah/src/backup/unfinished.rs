@@ -6,8 +6,7 @@ use crate::page_map::CONTROL_PATH;
 use cheetah_io::{Disk, SNAPSHOTS};
 
 /// Removes the snapshots without CONTROL: they cannot be opened, and their links keep files that
-/// the database has released. Called at startup. Directories that cannot be removed stay until the
-/// next startup. Blocks for I/O.
+/// the database has released. Leaves those it cannot remove to the next startup. Blocks for I/O.
 pub fn remove_unfinished(disk: &dyn Disk) {
     for name in disk.list(SNAPSHOTS).unwrap_or_default() {
         let root = format!("{SNAPSHOTS}/{name}");

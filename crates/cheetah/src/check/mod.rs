@@ -144,8 +144,7 @@ impl Checker<'_> {
         })
     }
 
-    /// The stored payload of an entry that the snapshot sees; otherwise like
-    /// [`seen_row`](Self::seen_row).
+    /// Like [`seen_row`](Self::seen_row), for the stored payload of an entry.
     fn seen_entry<'r>(
         &self,
         index_no: usize,
@@ -194,8 +193,7 @@ pub(crate) fn check_table(
     Ok(report)
 }
 
-/// Checks the pages above the leaves of each index, and the change files. Reads few pages; blocks
-/// for I/O.
+/// Checks the pages above the leaves of each index, and the change files, with few page reads.
 pub(crate) fn check_inner_pages(locker: &Locker, table: &Table) -> Result<CheckReport> {
     let _usage = table.use_it()?;
     let mut report = CheckReport::default();
@@ -327,8 +325,7 @@ impl<'a, 'e> RowWalk<'a, 'e> {
         Ok(())
     }
 
-    /// Adds an entry to the sum of its index: only the clustered key if the caller computes no
-    /// entries.
+    /// Adds an entry to the sum of its index: if the caller computes none, only the clustered key.
     fn add_entry(&self, sum: &mut HashSum, index_no: usize, key: &[u8], clustered: &[u8], payload: &[u8]) {
         match self.expected {
             Some(_) => sum.add([key, clustered, self.counted(index_no, payload)]),
@@ -396,8 +393,7 @@ impl<'a, 'e> RowWalk<'a, 'e> {
         }
     }
 
-    /// Sets `self.row` to the row in the newest row-format version, with its large values inline,
-    /// and checks all of these.
+    /// Sets `self.row` to the row in the newest version, with its large values inline and checked.
     fn read_row(&mut self, stored: &[u8]) -> Result<()> {
         let (core, table) = (self.checker.core(), self.checker.table);
         let (older, stored) = table.format_and_row(stored)?;

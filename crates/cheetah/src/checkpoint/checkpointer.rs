@@ -79,9 +79,9 @@ impl Checkpointer {
         Self { parts, one, hurried, last: Mutex::new(last), quiet, steps, space_looked_at_ns }
     }
 
-    /// How long the steps of checkpoints took, including abandoned ones: the epoch switch; the
-    /// saving and writing between two pauses, or all of it if a thread waits for the checkpoint;
-    /// and the end, with its syncs and the commit of the map.
+    /// How long the steps of checkpoints took, even of abandoned ones: the epoch switch; saving and
+    /// writing between two pauses, or all of it if a thread waits; the end, with syncs and map
+    /// commit.
     pub(crate) fn step_times(&self) -> LatencyCounts {
         self.steps.counts()
     }
@@ -96,9 +96,8 @@ impl Checkpointer {
         self.last.lock().outdated_bytes = self.parts.upkeep.outdated_bytes();
     }
 
-    /// Makes all changes so far part of the database files, so that recovery does not need the log
-    /// for them. Must be called outside of mini-transactions; blocks. A checkpoint in progress
-    /// hurries.
+    /// Makes all changes so far part of the database files, so that recovery needs no log for them.
+    /// Must be called outside of mini-transactions; blocks. A checkpoint in progress hurries.
     pub(crate) fn checkpoint(&self, above: &dyn StateAtSwitch) -> Result<()> {
         self.hurry();
         let one = self.one.lock();
@@ -133,8 +132,7 @@ impl Checkpointer {
         self.checkpoint_in_steps(above, STEP_PAGES, &mut |pages_left| pace.wait(pages_left))
     }
 
-    /// Writes pending changes into their leaves (K4) until something is changed, or a thread waits
-    /// for a checkpoint.
+    /// Writes pending changes into their leaves (K4). Stops at a change, or when a thread waits.
     fn come_to_rest(&self) {
         let Self { parts, .. } = self;
         let changes = self.changes();
@@ -285,8 +283,7 @@ impl Checkpointer {
         self.hurried.load(Relaxed) > 0
     }
 
-    /// Merges the files of the page map if there are too many; returns whether it did. Blocks for
-    /// I/O.
+    /// Merges the files of the page map if too many; returns whether it did. Blocks for I/O.
     pub(crate) fn merge_map_if_due(&self) -> Result<bool> {
         self.parts.map.merge_if_due()
     }

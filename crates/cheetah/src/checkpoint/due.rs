@@ -9,18 +9,17 @@ const LOG_PERCENT: u64 = 25;
 /// A database gets a checkpoint once nothing has changed for this time: it frees space for the file
 /// system, and leaves the next startup nothing to redo.
 const IDLE_NS: u64 = 5_000_000_000;
-/// Outdated images are a reason for a checkpoint if their bytes exceed this and the live bytes
-/// divided by `OUTDATED_PART`.
+/// A checkpoint is due if outdated images exceed both this and the live bytes divided by
+/// `OUTDATED_PART`.
 const OUTDATED_BYTES_MIN: u64 = 32 << 20;
 const OUTDATED_PART: u64 = 3;
-/// A checkpoint no longer pauses if the outdated bytes exceed this and the live bytes multiplied by
-/// `HURRY_OUTDATED_TIMES`.
+/// A checkpoint no longer pauses if outdated images exceed both this and the live bytes multiplied
+/// by `HURRY_OUTDATED_TIMES`.
 const HURRY_OUTDATED_BYTES_MIN: u64 = 128 << 20;
 const HURRY_OUTDATED_TIMES: u64 = 2;
 
-/// `SPACE_LOOK_NS` is the minimum interval between two checks of the disk, and between a checkpoint
-/// and the next one for space; `SPACE_RETRY_NS`, between a failed checkpoint and the next one for
-/// space.
+/// Minimum interval between two checks of the disk, and between a checkpoint and the next one for
+/// space. After a failed checkpoint it is `SPACE_RETRY_NS`.
 const SPACE_LOOK_NS: u64 = 250_000_000;
 const SPACE_RETRY_NS: u64 = 1_000_000_000;
 /// A checkpoint for space is worthwhile if it frees more than the reserve divided by `SPACE_PART`.
@@ -112,8 +111,7 @@ impl Checkpointer {
         self.outdated_bytes() > most
     }
 
-    /// The bytes of the images rewritten or freed since the last checkpoint; only the next one
-    /// frees them.
+    /// Bytes of images rewritten or freed since the last checkpoint, which only the next one frees.
     fn outdated_bytes(&self) -> u64 {
         let LastCheckpoint { outdated_bytes, .. } = *self.last.lock();
         let since = self.parts.upkeep.outdated_bytes().saturating_sub(outdated_bytes);

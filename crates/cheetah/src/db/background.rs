@@ -139,8 +139,8 @@ impl Background {
         for _ in 0..DICTIONARIES_PER_STEP {
             let tree = match pool.dictionary_due()? {
                 DictionaryDue::Nothing => return Ok(false),
-                // At most one replacement per step: otherwise dictionaries would be replaced again
-                // before any page is written with them.
+                // At most one per step: pages should be written with a dictionary before its
+                // replacement.
                 DictionaryDue::Replaced => return Ok(false),
                 DictionaryDue::Done => continue,
                 DictionaryDue::Trial(tree) => tree,
@@ -272,8 +272,7 @@ impl Background {
         self.noted("deleting words of removed rows", self.working_off.step(&self.core, &self.hurries))
     }
 
-    /// Reads an image, or a block of a change file, to find damage, if due. At the end of a pass,
-    /// reads the page map.
+    /// Reads an image, or a block of a change file, if due; at the end of a pass, the page map.
     pub(in crate::db) fn scrub_step(&self) -> Result<bool> {
         const PLACE: &str = "scrubbing";
         let (core, errors) = (&self.core, self.core.health.background_errors());

@@ -70,8 +70,7 @@ impl Db {
             return self.write_snapshot(&self.pin_snapshot()?, order, order.notes);
         };
         let written = self.write_snapshot(&found.snapshot, order, &found.notes);
-        // The error says that the snapshot was abandoned, and the next call writes a newly pinned
-        // one.
+        // This error reports the abandoned snapshot, so the next call writes a newly pinned one.
         let is_told = matches!(written, Err(Error::DiskFull(_))) && found.snapshot.check().is_err();
         if written.is_err() && !is_told {
             waiting.put_back(&self.0.core, found);

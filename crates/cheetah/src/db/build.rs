@@ -15,8 +15,8 @@ const ROWS_PER_STEP: usize = 512;
 const ROWS_OF_SHORT_ROUND: u64 = 512;
 const ROUNDS_MAX: usize = 32;
 
-/// Indexes being built for a table, see [`Transaction::begin_build`]. Dropping this before a change
-/// of the definition takes them over removes them.
+/// Indexes being built for a table, see [`Transaction::begin_build`]. They are removed when this is
+/// dropped, unless a change of the definition has taken them over.
 #[derive(Debug)]
 pub struct Build(build::Build);
 

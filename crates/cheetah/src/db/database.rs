@@ -27,8 +27,8 @@ pub struct Env {
     pub clock: Arc<dyn Clock>,
 }
 
-/// An open database. Clones share it. Dropping the last clone without [`close`](Db::close) is like
-/// a crash.
+/// An open database; clones share it. Dropping the last without [`close`](Db::close) is like a
+/// crash.
 #[derive(Clone)]
 pub struct Db(pub(in crate::db) Arc<Inner>);
 
@@ -201,8 +201,7 @@ impl Db {
         self.0.background.key_rotation.is_due(&self.0.core)
     }
 
-    /// The number of images that the background has encrypted or decrypted since startup, because
-    /// keys or settings changed.
+    /// The number of images encrypted or decrypted since startup because keys or settings changed.
     pub fn rotated_images(&self) -> u64 {
         self.0.core.upkeep.rotated_count()
     }
@@ -313,7 +312,7 @@ impl Db {
 
     /// Gives tables new definitions without changing their rows: all of the tables or none. The
     /// caller must ensure that no statement uses the tables; their handles return `NoSuchTable`
-    /// from now on. Blocks for one sync of the log. Fails with `Limit` if a named index does not
+    /// from now on. Blocks for one sync of the log. Fails with `Limit` for an index that does not
     /// exist.
     pub fn alter_tables(&self, alterations: &[Alteration]) -> Result<()> {
         alter::alter_tables(&self.0.core, alterations)
@@ -324,9 +323,8 @@ impl Db {
         self.0.core.catalog.by_name(name)
     }
 
-    /// The posting table of a full-text index, given by its position from 0, for
-    /// [`Transaction::insert_words`] and related functions. Fails with `Limit` if there is no such
-    /// index.
+    /// The posting table of a full-text index, by its position from 0, for
+    /// [`Transaction::insert_words`] and the like. Fails with `Limit` if there is no such index.
     pub fn postings(&self, table: &Table, index_no: usize) -> Result<Arc<Table>> {
         self.table(&table.fulltext_index(index_no)?.postings)
     }
@@ -338,8 +336,7 @@ impl Db {
         NewPostings::new(&self.0.core, table, max_word_bytes)
     }
 
-    /// The quarantined tables, each with the damage found when the database was opened, now or
-    /// earlier.
+    /// The quarantined tables, each with the damage found when the database was opened.
     pub fn quarantined_tables(&self) -> Vec<(String, String)> {
         self.0.core.catalog.quarantined()
     }
@@ -398,8 +395,7 @@ impl Db {
         self.0.core.checkpoint()
     }
 
-    /// The errors, each with its place, that do not stop the engine and belong to no statement that
-    /// could report them.
+    /// The errors, with their places, that neither stop the engine nor belong to a statement.
     pub fn background_errors(&self) -> Vec<(&'static str, String)> {
         self.0.core.health.background_errors().list()
     }

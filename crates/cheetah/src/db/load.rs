@@ -157,8 +157,7 @@ impl Transaction {
         }
     }
 
-    /// The shadow table to load in place of `table`, or `None` if other transactions use the table
-    /// or have written it.
+    /// `None` if other transactions use the table or have written it.
     fn begin_shadow(&mut self, table: &Arc<Table>) -> Result<Option<Arc<Table>>> {
         let is_ours = self.try_lock_table(table)? && table.is_untouched() && !table.has_moved();
         if !is_ours {

@@ -94,8 +94,7 @@ impl Rest {
         self.state.lock().ends
     }
 
-    /// Checks the signs that `read` returns, unless that was done a moment ago. Returns whether
-    /// they end a rest.
+    /// Checks the signs that `read` returns, unless just done; returns whether they end a rest.
     pub(in crate::db) fn look(&self, now_ns: u64, read: impl FnOnce() -> Signs) -> bool {
         let mut state = self.state.lock();
         if now_ns.saturating_sub(state.looked_ns) < LOOK_EVERY_NS {
@@ -114,8 +113,8 @@ impl Rest {
         rested
     }
 
-    /// The sleep after a step that had nothing to do: [`IDLE`], or until the next turn.
-    /// `worked_ns`: when the thread last did something.
+    /// How long to sleep after a step without work. `worked_ns`: when the thread last did
+    /// something.
     pub(in crate::db) fn pause(&self, now_ns: u64, worked_ns: u64, turn: Turn) -> Duration {
         self.state.lock().pause(now_ns, worked_ns, turn)
     }

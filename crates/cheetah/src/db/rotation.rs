@@ -20,8 +20,7 @@ const ASK_EVERY_NS: u64 = 10_000_000_000;
 /// sector that can never be read makes every pass incomplete.
 const RETRY_AFTER_NS: u64 = 10_000_000_000;
 const RETRY_AFTER_NS_MAX: u64 = 600_000_000_000;
-/// The minimum time between checkpoints that rotation requests on a full disk, to continue once one
-/// has freed space.
+/// Minimum interval between checkpoints that rotation requests on a full disk.
 const GIVE_BACK_EVERY_NS: u64 = 100_000_000;
 
 #[derive(Default)]
@@ -150,8 +149,7 @@ impl KeyRotation {
     }
 }
 
-/// Makes the keys of tables that are encrypted by default current. Reports a missing key until it
-/// exists; nothing waits for it.
+/// Makes the keys of tables encrypted by default current. Reports a missing key until it exists.
 fn note_missing_keys(core: &Core) -> Result<()> {
     const PLACE: &str = "keys of encrypted tables";
     let errors = core.health.background_errors();
@@ -197,8 +195,8 @@ impl State {
         self.done_with == Some(changes) && self.to_forget.is_none()
     }
 
-    /// Returns the keys of images if keys may be forgotten: once after each checkpoint, until all
-    /// unneeded keys are.
+    /// Returns the keys of images once after each checkpoint, until all unneeded keys are
+    /// forgotten.
     fn take_to_forget(&mut self, changes: u64, epoch: Epoch) -> Option<BTreeSet<KeyName>> {
         if sound!(changes != self.began_with, "encryption: forget keys that served meanwhile") {
             // The pass does not know keys added after it began; the next one will.

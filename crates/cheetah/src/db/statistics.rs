@@ -43,8 +43,7 @@ impl Db {
     }
 }
 
-/// Tries whether dictionaries for the present contents of the indexes are worthwhile. Even if this
-/// fails, the statistics are stored.
+/// Tries dictionaries for the present contents of the indexes. The statistics are already stored.
 fn refresh_dictionaries(core: &Core, table: &Table) -> Result<()> {
     for (_, index) in table.indexes().iter().enumerate().filter(|(no, _)| !table.is_disabled(*no)) {
         // The table may be dropped between two trials.

@@ -113,8 +113,8 @@ fn run_or_stop(background: &Background, name: &str, body: impl FnOnce(&Backgroun
     }
 }
 
-/// Loops until asked to end, or until the engine has stopped. The step has recorded other errors,
-/// whose cause may disappear.
+/// Loops until asked to end, or until the engine has stopped. After another error, which the step
+/// has recorded, it continues, because the cause may disappear.
 fn run(background: &Background, job: Job, turn: Turn) {
     let mut worked_ns = 0;
     while !background.rest.ends() {

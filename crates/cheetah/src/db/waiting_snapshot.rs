@@ -84,8 +84,7 @@ impl WaitingSnapshot {
         }
     }
 
-    /// Drops the waiting snapshot if its pin was abandoned, and records an error. One pinned later
-    /// stays.
+    /// Drops the waiting snapshot, and records an error, if its own pin was abandoned.
     pub(in crate::db) fn drop_if_given_up(&self, core: &Core) {
         let mut place = self.place.lock();
         let Place::Taken(waiting) = &*place else { return };

@@ -263,8 +263,7 @@ impl Keys {
         }
     }
 
-    /// Whether data encrypted with `key` must be re-encrypted with `serving`, a version of the same
-    /// key.
+    /// Whether data encrypted with `key` must be re-encrypted with `serving`, its current version.
     pub fn is_too_old(&self, key: &KeyName, serving: &KeyName) -> bool {
         let age = self.rotate_age.load(Relaxed);
         age > 0 && serving.version.saturating_sub(key.version) >= age

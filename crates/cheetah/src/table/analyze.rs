@@ -19,8 +19,7 @@ use crate::format::statistics::IndexStatistics;
 use crate::table::Table;
 use crate::tree::{Cursor, SeekMode, Tree};
 
-/// Entries per run: about a leaf. Indexes with at most the entries of all runs are scanned
-/// completely.
+/// Entries per run: about a leaf. An index no larger than all runs is scanned completely.
 const RUN_ENTRIES: u64 = 256;
 /// A run also ends after this many bytes of keys and records: about two leaves.
 const RUN_BYTES: usize = 32 << 10;

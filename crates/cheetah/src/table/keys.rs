@@ -115,8 +115,7 @@ fn alter(core: &Core, table: &Arc<Table>, def: TableDef) -> Result<Arc<Table>> {
     core.catalog.by_id(table.id()).ok_or_else(|| Error::NoSuchTable(table.name()))
 }
 
-/// Like [`build`], while another thread begins to write recently inserted rows, which the following
-/// checkpoint would have to write.
+/// Like [`build`], while another thread already writes new rows for the checkpoint that follows.
 fn build_and_write(
     core: &Core,
     table: &Table,

@@ -20,8 +20,8 @@ use std::sync::Arc;
 /// Postings between two checks for an interrupt.
 pub(super) const POSTINGS_PER_QUESTION: usize = 512;
 
-/// The postings of an index that a change of the definition will add. Dropping this before the
-/// change takes them over removes the posting table.
+/// The postings of an index that a change of the definition will add. The posting table is removed
+/// when this is dropped, unless the change has taken it over.
 #[derive(Debug)]
 pub struct NewPostings {
     core: Arc<Core>,
@@ -87,8 +87,7 @@ pub trait Texts {
 }
 
 impl Transaction {
-    /// A reader of the postings that `view` sees, or, without a view, those that the transaction
-    /// sees.
+    /// Reads the postings that `view` sees, or, without a view, those that the transaction sees.
     pub(super) fn reader<'r>(
         &'r mut self,
         table: &'r Arc<Table>,
@@ -276,8 +275,7 @@ impl PostingReader<'_> {
     }
 }
 
-/// Walks, in key order, over the postings whose keys begin with `beginning`, skipping those of
-/// deleted rows.
+/// The postings whose keys begin with `beginning`, in key order, without those of deleted rows.
 struct Walk<'w> {
     cursor: Cursor,
     beginning: &'w [u8],

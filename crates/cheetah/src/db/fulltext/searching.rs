@@ -54,8 +54,7 @@ impl Transaction {
     /// Finds and ranks the matching rows of `table`: those that a consistent read sees, or, for
     /// rows that will be read with locks, those committed now and the transaction's own. May do
     /// I/O, and wait for a lock: errors are those of [`cursor`](Self::cursor), and
-    /// [`Error::Search`](crate::base::Error::Search) for a query that has a syntax error or costs
-    /// too much.
+    /// [`Error::Search`](crate::base::Error::Search) for a syntax error or too costly a query.
     pub fn search(
         &mut self,
         table: &Arc<Table>,

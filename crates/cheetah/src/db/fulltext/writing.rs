@@ -108,8 +108,7 @@ impl Transaction {
         }
     }
 
-    /// Loads the words of a row into `load`, a load of the posting table, as [`load`](Self::load)
-    /// loads a row.
+    /// Loads the words of a row, like [`load`](Self::load), into a load of the posting table.
     pub fn load_words(&mut self, load: &mut Load, row: RowWords<'_>) -> Result<()> {
         row.words.sort();
         let mut room = std::mem::take(&mut self.posting_room);

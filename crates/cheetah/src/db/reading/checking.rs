@@ -28,7 +28,7 @@ impl Transaction {
         self.check_table_as(table, true, Some(expected))
     }
 
-    /// Reads large values only if `extended`. Without `expected`, does not compare entries with
+    /// Reads large values only if `extended`. Without `expected`, entries are not compared with
     /// rows.
     pub(in crate::db) fn check_table_as(
         &mut self,

@@ -175,8 +175,8 @@ impl Cursor {
         Ok(true)
     }
 
-    /// Sets `current` to the row at which [`next_rows`](Self::next_rows) stopped, without moving
-    /// rows already handed out.
+    /// Sets `current` to the row at which [`next_rows`](Self::next_rows) stopped. Rows already
+    /// handed out do not move in memory.
     fn keep_last(&mut self, rows: usize) -> Result<()> {
         let last = rows.checked_sub(2).filter(|_| self.has_formats());
         let Some(last) = last.and_then(|last| self.converted.get_mut(last)) else { return Ok(()) };
@@ -215,7 +215,7 @@ impl Cursor {
         }
     }
 
-    /// Releases the lock on the current row, which does not match, under READ COMMITTED, unless
+    /// Under READ COMMITTED, releases the lock on the current row, which does not match, unless
     /// something else in this transaction has locked the row.
     pub fn unlock_row(&mut self) {
         if let Some(scan) = &mut self.locking {
@@ -223,8 +223,7 @@ impl Cursor {
         }
     }
 
-    /// Lets later calls of `next` and `prev` continue beyond the end that the last
-    /// [`seek_to`](Self::seek_to) set.
+    /// Lets `next` and `prev` continue beyond the end set by [`seek_to`](Self::seek_to).
     pub fn forget_end(&mut self) {
         if let Some(scan) = &mut self.locking {
             scan.forget_end();
@@ -320,8 +319,7 @@ impl Cursor {
         self.locking.as_ref().map_or_else(|| self.inner.key(), |scan| scan.key())
     }
 
-    /// The caller's part of the key, without the clustered key that follows it in a secondary
-    /// index.
+    /// The caller's part of the key: in a secondary index, without the clustered key.
     pub fn secondary_key(&self) -> &[u8] {
         let (secondary, _) = self.parts();
         secondary

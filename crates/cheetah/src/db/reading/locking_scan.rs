@@ -88,16 +88,13 @@ pub(in crate::db) struct LockingScan {
     is_point: bool,
     /// The direction that `limit` is for.
     is_forward: bool,
-    /// The record whose lock the scan last waited for, so that `entry.granted` includes that
-    /// request.
+    /// The record whose lock the scan last waited for: `entry.granted` includes that request.
     waited_for: Option<Vec<u8>>,
     entry: Copied,
     row: Vec<u8>,
-    /// The path to the row's leaf, or its ticket if the leaf is cold, for the operation that
-    /// changes the row.
+    /// For the operation that changes the row: the path to its leaf, or the ticket of a cold one.
     row_path: Path,
-    /// `entry` holds the row's last committed version because another transaction has locked the
-    /// row (I3).
+    /// `entry` has the last committed version of a row that another transaction has locked (I3).
     is_unlocked: bool,
     /// Preserves the large values of an unlocked row until the scan leaves it.
     unlocked_view: Option<ReadView>,
@@ -161,8 +158,7 @@ impl LockingScan {
         }
     }
 
-    /// Returns `false` at the end of the index or of the search. A further call continues beyond
-    /// the end of the search.
+    /// Returns `false` at the end of the index or search; a further call passes the search's end.
     pub(in crate::db) fn next(&mut self) -> Result<bool> {
         match self.place {
             Place::Nowhere | Place::End => Ok(false),
@@ -354,8 +350,7 @@ impl LockingScan {
         })?
     }
 
-    /// Does the part of a step outside the latch. After `Again` and similar results, the caller
-    /// repeats the step.
+    /// Does the part of a step outside the latch. The caller repeats it after `Again` and the like.
     fn finish_step(&mut self, step: ScanStep) -> Result<ScanStep> {
         let step = match step {
             ScanStep::Landed if self.index_no != 0 => self.lock_row()?,
@@ -414,8 +409,8 @@ impl LockingScan {
         Ok(ScanStep::Landed)
     }
 
-    /// Counts the lock that the scan waited for if it stops at that row. If not, the row was
-    /// deleted: releases the lock unless ranges are locked.
+    /// Counts the awaited lock if the scan stops at its row. Otherwise the row was deleted:
+    /// releases the lock, unless ranges are locked.
     fn count_awaited(&mut self, is_landed: bool) {
         let Some(awaited) = self.waited_for.take().filter(|_| self.index_no == 0) else { return };
         if is_landed && awaited == self.entry.key {
@@ -465,8 +460,7 @@ impl LockingScan {
         Ok(found?.is_some() && entry.flags != RecordFlags::DELETE_MARKED)
     }
 
-    /// Releases the lock on the current row, which does not match the statement's condition, unless
-    /// ranges are locked.
+    /// Releases the lock on the current row, which does not match, unless ranges are locked.
     pub(in crate::db) fn unlock(&mut self) {
         let granted = std::mem::take(&mut self.entry.granted);
         if self.how.ranges {

@@ -52,8 +52,7 @@ pub(in crate::db) struct Copied {
     pub(in crate::db) key: Vec<u8>,
     pub(in crate::db) flags: RecordFlags,
     pub(in crate::db) payload: Vec<u8>,
-    /// The requests for the row's lock at this stop; 0 if the lock is implicit, because the
-    /// transaction wrote the row's newest version.
+    /// Requests for the row's lock at this stop; 0 if the transaction's own version is the lock.
     pub(in crate::db) granted: u32,
     pub(in crate::db) by: ScannedBy,
 }
@@ -84,8 +83,7 @@ impl Asking<'_> {
             && self.check_unchanged(&Met { key, record: *record, range, is_alone: false }).is_ok()
     }
 
-    /// Locks a range in which all records were skipped (I5 of [`super::locking_scan`]). Errors:
-    /// those of a lock request.
+    /// Locks a range in which all records were skipped (I5 of [`super::locking_scan`]).
     pub(in crate::db) fn lock_run(&self, range: KeyRange<'_>) -> Result<()> {
         match sound!(true, "scan: leave the records that it passes out") {
             true => self.lock_passed(range),
@@ -98,10 +96,9 @@ impl Asking<'_> {
         self.lock_range(Lock::Gap { tree: self.tree, range, mode: self.how.mode })
     }
 
-    /// Like [`lock_gap`](Self::lock_gap), for a range in which all records are deleted or the
-    /// transaction's own. The range merges with those that the scan locks before and after it, so a
-    /// scan of a whole table takes the memory of one range, however many leaves and deleted
-    /// records.
+    /// Like [`lock_gap`](Self::lock_gap), if all records are deleted or the transaction's own. The
+    /// range merges with those that the scan locks before and after it, so a scan of a whole table
+    /// takes the memory of one range, however many leaves and deleted records.
     fn lock_passed(&self, range: KeyRange<'_>) -> Result<()> {
         self.lock_range(Lock::Range { tree: self.tree, range, mode: self.how.mode })
     }

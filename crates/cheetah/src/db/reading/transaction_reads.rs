@@ -160,8 +160,7 @@ impl Transaction {
         Ok(view.stamp().and_then(|stamp| table.counts().count(stamp, own)))
     }
 
-    /// Reads a large value into `value` by the locator from a row that this transaction may read.
-    /// May do I/O.
+    /// Reads a large value by the locator from a row that this transaction may read. May do I/O.
     pub fn fetch_large(&self, table: &Arc<Table>, locator: &[u8], value: &mut Vec<u8>) -> Result<()> {
         // A table that a load replaced never had rows.
         let table = table.newest();
@@ -189,8 +188,7 @@ impl Transaction {
         Arc::new(view)
     }
 
-    /// Whether another transaction has changed the row after `view` was opened, or is changing it
-    /// now. May do I/O.
+    /// Whether another transaction has changed the row since `view`, or is changing it. May do I/O.
     pub(in crate::db) fn has_changed_since(
         &self,
         table: &Arc<Table>,

@@ -78,7 +78,7 @@ impl Db {
         status
     }
 
-    /// The pages that belong to no table and are not about to be freed: 0 unless the engine has a
+    /// Pages that belong to no table and are not about to be freed: 0 unless the engine has a
     /// defect.
     pub fn pages_without_owner(&self) -> u64 {
         let core = &self.0.core;

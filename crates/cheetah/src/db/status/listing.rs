@@ -45,14 +45,12 @@ impl TransactionState {
 /// An open transaction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TransactionInfo {
-    /// Its ID. A transaction that has written nothing has a large ID that no other transaction will
-    /// receive.
+    /// Its ID; if it has written nothing, a large one that no other transaction will receive.
     pub id: u64,
     /// Its activity.
     pub state: TransactionState,
-    /// The connection's ID, from
-    /// [`Transaction::set_connection`](crate::db::Transaction::set_connection); 0 without
-    /// connection.
+    /// The ID of its connection, as [set](crate::db::Transaction::set_connection); 0 if none has
+    /// it.
     pub connection: u64,
     /// How long it has been open, or the time since startup if it began before.
     pub age_ns: u64,
@@ -62,8 +60,7 @@ pub struct TransactionInfo {
     pub waits_for: Option<(String, u64)>,
     /// Its undo records: changes of rows, and pieces of large values.
     pub changes: u64,
-    /// The number of tables that its statement uses, from
-    /// [`Transaction::set_tables_in_use`](crate::db::Transaction::set_tables_in_use).
+    /// The tables that its statement uses, as [set](crate::db::Transaction::set_tables_in_use).
     pub tables_in_use: u32,
     /// The number of its table locks.
     pub tables_locked: u64,

@@ -26,8 +26,7 @@ pub struct IndexStats {
     pub logical_bytes: u64,
     /// The same total, for the pages that have an image.
     pub stored_logical_bytes: u64,
-    /// The index's share of the bytes in the files that are in no page's newest image, and will be
-    /// freed.
+    /// The index's share of the file bytes that are in no page's newest image, and will be freed.
     pub free_bytes: u64,
     /// The index's share of the files: stored and free bytes. The sum of all tables ([`Db::sizes`])
     /// omits the bytes that still wait in tails.
@@ -157,8 +156,8 @@ impl Db {
     }
 }
 
-/// Reads the stored bytes again, of all tables at about the same moment, and divides the files'
-/// bytes among the tables in proportion.
+/// Divides the files' bytes among the tables in proportion to their stored bytes, which it reads
+/// again for all tables at about the same moment.
 fn share_files(
     core: &Core,
     found: Vec<(Arc<Table>, TableSizes)>,

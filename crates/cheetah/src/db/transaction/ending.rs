@@ -37,8 +37,8 @@ impl Transaction {
         self.commit_as(Durable::AsUsersAsk)
     }
 
-    /// Like [`commit`](Self::commit), for changes that may be lost: never waits. The next sync of
-    /// the log, within about a second, makes the commit durable.
+    /// Like [`commit`](Self::commit), but never waits; durable with the next sync, in about a
+    /// second.
     pub(in crate::db) fn commit_lazily(&mut self) -> Result<()> {
         self.commit_as(Durable::Later)
     }
@@ -109,9 +109,8 @@ impl Transaction {
         }
     }
 
-    /// Makes room for the commit of the changes of temporary tables. A commit that was already
-    /// decided does not wait for room, and lack of room never refuses that of a prepared
-    /// transaction.
+    /// Makes room for the commit of the changes of temporary tables. A decided commit does not wait
+    /// for room; that of a prepared transaction is never refused for lack of room.
     fn make_room_for_temporary(&self) -> Result<()> {
         match &self.temporary {
             Some(slot) if self.ordered.is_none() => {
@@ -215,8 +214,7 @@ impl Transaction {
         temporary
     }
 
-    /// Hands a long rollback over to the background, with its locks: an interrupted caller does not
-    /// wait for it.
+    /// Hands a long rollback, with its locks, over to the background: the caller was interrupted.
     fn leave_rollback(&mut self, slot: Arc<Slot>) -> Result<()> {
         self.writer.unclaimed.clear();
         if let Err(error) = prepared::withdraw(&self.core, &slot) {

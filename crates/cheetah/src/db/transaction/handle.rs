@@ -175,8 +175,7 @@ impl Transaction {
         self.listed.set_connection(connection);
     }
 
-    /// Sets the number of tables that the current statement uses, shown by
-    /// [`Db::transactions`](crate::db::Db::transactions).
+    /// Sets how many tables [`Db::transactions`](crate::db::Db::transactions) shows as in use.
     pub fn set_tables_in_use(&mut self, count: u32) {
         self.listed.set_tables_in_use(count);
     }
@@ -213,8 +212,7 @@ impl Transaction {
         self.duplicates = mode;
     }
 
-    /// Takes the snapshot for consistent reads now, under an isolation level that fixes it for the
-    /// whole transaction.
+    /// Takes the snapshot for consistent reads now, if the isolation level fixes a snapshot.
     pub fn take_snapshot(&mut self) -> Result<()> {
         self.catch_up()?;
         self.core.health.check()?;

@@ -73,14 +73,12 @@ impl Transaction {
 }
 
 impl Db {
-    /// The XIDs of the prepared transactions without a handle: those that a startup found, and
-    /// those that were dropped.
+    /// The XIDs of prepared transactions without a handle: found by a startup, or dropped.
     pub fn prepared(&self) -> Vec<Xid> {
         self.0.core.prepared.xids()
     }
 
-    /// Returns the XIDs of at most `count` transactions that the startup found prepared, each in
-    /// one call only.
+    /// Up to `count` XIDs of transactions that the startup found prepared, each in one call only.
     pub fn recover(&self, count: usize) -> Vec<Xid> {
         self.0.core.prepared.tell(count)
     }

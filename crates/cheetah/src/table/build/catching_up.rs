@@ -41,8 +41,8 @@ impl Build {
         Ok(count)
     }
 
-    /// The clustered keys in the undo records of transactions that `view` sees and `base` does not,
-    /// and perhaps of others.
+    /// The clustered keys changed by transactions that `view` sees and `base` does not, perhaps
+    /// more.
     fn changed_keys(
         &self,
         core: &Core,
@@ -124,8 +124,7 @@ impl Build {
         Ok(was_there != is_there || (*is_there && before != after))
     }
 
-    /// Removes the old row's entries, and passes the new row's to the sorters. Entries of both
-    /// stay.
+    /// Removes the old row's entries, and passes the new row's to the sorters. Common ones stay.
     fn change(
         &mut self,
         core: &Core,

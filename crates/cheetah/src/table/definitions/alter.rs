@@ -46,8 +46,7 @@ pub struct Alteration {
     /// Its columns, keys and foreign keys from now on. With `None`, it keeps its foreign keys and
     /// loses its description.
     pub constraints: Option<Constraints>,
-    /// Its full-text indexes from now on; the postings of others are dropped. With `None`, it keeps
-    /// its present ones.
+    /// Its full-text indexes from now on, if these change; the postings of others are dropped.
     pub fulltext: Option<Vec<AlteredFulltext>>,
     /// The caller's own bytes.
     pub extra: Vec<u8>,

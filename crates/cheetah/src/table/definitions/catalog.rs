@@ -150,8 +150,7 @@ impl Catalog {
         self.changes.load(Acquire)
     }
 
-    /// Reads the tables while no definition changes (I4). `look` must not call other methods of the
-    /// catalog.
+    /// Reads the tables while no definition changes (I4). `look` must not call the catalog.
     pub(super) fn look<T>(&self, look: impl FnOnce(&Tables) -> T) -> T {
         look(&self.tables.read())
     }
@@ -160,8 +159,7 @@ impl Catalog {
         self.look(|tables| tables.children_of(parent))
     }
 
-    /// Returns the foreign keys that have followed the copy of a table, if the table may get its
-    /// name back.
+    /// The foreign keys that have followed a table's copy, while the table may get its name back.
     pub(super) fn followed(&self, original: TableId) -> Option<Followed> {
         self.tables.read().followed.get(&original).cloned()
     }
@@ -421,8 +419,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Adds the table's trees to the list of dropped trees. The caller must ensure that no thread
-    /// uses it.
+    /// Moves its trees to the list of dropped trees. The caller ensures that no thread uses it.
     pub(crate) fn drop_table(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -445,9 +442,8 @@ impl Catalog {
         Ok(())
     }
 
-    /// Writes to the catalog tree that the shadow table `loaded` replaces `table`, along paths
-    /// prepared for both. [`put_in_place`](Self::put_in_place) must follow in the same
-    /// mini-transaction.
+    /// Writes to the catalog tree, with prepared paths, that the shadow table `loaded` replaces
+    /// `table`. [`put_in_place`](Self::put_in_place) must follow in the same mini-transaction.
     pub(crate) fn write_place(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -490,8 +486,7 @@ impl Catalog {
         self.tables.write().replaced.retain(|(stamp, _)| *stamp > horizon);
     }
 
-    /// The shadow tables of a transaction, each with the table that it will replace, if that
-    /// exists.
+    /// The shadow tables of a transaction, each with the table to replace, if that exists.
     pub(crate) fn shadow_of(&self, txn: TxnId) -> Vec<(Arc<Table>, Option<Arc<Table>>)> {
         if self.shadow_count.load(Acquire) == 0 {
             return Vec::new();

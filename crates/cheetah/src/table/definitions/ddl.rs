@@ -45,8 +45,7 @@ pub(crate) enum Ddl {
     Drop(Arc<Table>),
     /// Renames the first table, which may have no foreign keys, and sets the foreign keys of all.
     Rename(String, Vec<Constrained>),
-    /// Gives tables new definitions, with the same table IDs, and other tables only changed foreign
-    /// keys.
+    /// Gives tables new definitions under their IDs, and other tables only changed foreign keys.
     Alter(Vec<(Arc<Table>, TableDef)>, Vec<Constrained>),
     /// Replaces a table with a new, empty one; the definition has its IDs.
     Truncate(Arc<Table>, TableDef),
@@ -247,8 +246,8 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
         Ddl::Create(_) | Ddl::Rename(..) => {}
     }
     let held: Vec<StillTable<'_>> = altered.iter().map(|table| table.hold_still()).collect();
-    // In redo, the record lists the row-format versions: it was written before the startup, and
-    // so may rows.
+    // In redo, the record lists the row-format versions: rows from before the startup may have
+    // them.
     if !is_redo {
         ddl.leave_out_formats_of_no_row();
     }

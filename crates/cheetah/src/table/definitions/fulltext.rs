@@ -45,8 +45,7 @@ pub(crate) fn row_key_of<'k>(postings: &Table, key: &'k [u8], row: &[u8]) -> Opt
     key.get(usize::from(u16::from_be_bytes(fixed.try_into().ok()?))..)
 }
 
-/// Creates empty posting tables for indexes of the table of `base`, or none after an error. The
-/// caller holds the DDL lock.
+/// Creates empty posting tables. The caller holds the DDL lock. After an error none exists.
 pub(super) fn create(core: &Core, base: &TableDef, indexes: &[FulltextSpec]) -> Result<Vec<FulltextDef>> {
     let mut made = Vec::with_capacity(indexes.len());
     for index in indexes {
@@ -119,8 +118,7 @@ fn create_postings(core: &Core, base: &TableDef, max_word_bytes: u32) -> Result<
     core.catalog.by_name(&name)
 }
 
-/// Drops these posting tables after a catalog change, which leaves no definition that names them
-/// (X2).
+/// Makes a catalog change that leaves these posting tables unnamed, then drops them (X2).
 pub(super) fn drop_behind(
     core: &Core,
     indexes: &[FulltextDef],

@@ -69,8 +69,8 @@ pub(super) struct LastingState {
     successor: OnceLock<Arc<Table>>,
     auto_increment: AtomicU64,
     auto_increment_logged: AtomicU64,
-    /// The number of statements that hold the counter to take consecutive numbers. Other threads
-    /// lock it shared to take numbers, so that no such statement begins meanwhile.
+    /// The number of statements that take consecutive numbers, with the counter locked. Other
+    /// threads hold this lock shared to take numbers, so that no such statement begins meanwhile.
     bulk_inserts: RwLock<u32>,
     hidden_key: AtomicU64,
     /// In the caller's unit; 0 if there was no change since startup.
@@ -170,8 +170,7 @@ impl Table {
         self.def.indexes.iter().position(|index| index.number == number)
     }
 
-    /// Like [`position_of`](Self::position_of), for redo: the table has every index that a log
-    /// record names.
+    /// Like [`position_of`](Self::position_of), for redo, when all indexes in log records exist.
     pub(crate) fn position_of_logged(&self, number: u32) -> Result<usize> {
         let unknown = || {
             let detail =
@@ -351,8 +350,7 @@ impl Table {
             loaded.advance_auto_increment(self.lasting.auto_increment.fetch_add(0, AcqRel));
             loaded.lasting.hidden_key.fetch_max(self.lasting.hidden_key.fetch_add(0, AcqRel), AcqRel);
         };
-        // Twice: first because `loaded` gives out numbers at once, then for numbers taken here in
-        // between.
+        // Twice: `loaded` gives out numbers at once, and others were taken here in between.
         carry_counters();
         let _ = self.lasting.successor.set(Arc::clone(loaded));
         carry_counters();
@@ -433,8 +431,7 @@ impl Table {
         (*bulk_inserts == 0).then(|| self.reserve_numbers(numbers))
     }
 
-    /// The table that has replaced it, if any, with its auto-increment counter raised to at least
-    /// `next` (I7).
+    /// Its replacement, if any, with the auto-increment counter raised to at least `next` (I7).
     fn successor_behind(&self, next: u64) -> Option<&Arc<Table>> {
         self.lasting.successor.get().inspect(|successor| successor.advance_auto_increment(next))
     }
@@ -471,8 +468,7 @@ impl Table {
         self.newest().is_dropped()
     }
 
-    /// Keeps the table from being dropped while it is used. Returns `Corruption` if it is
-    /// quarantined.
+    /// Keeps the table from being dropped in use. Returns `Corruption` if it is quarantined.
     pub(crate) fn use_it(&self) -> Result<Usage<'_>> {
         let dropped = self.dropped.read_recursive();
         if *dropped {
@@ -566,8 +562,8 @@ impl Table {
         }
     }
 
-    /// Returns the next auto-increment value if it has changed since it was last logged, otherwise
-    /// 0, and counts it as logged.
+    /// Returns the next auto-increment value, which then counts as logged; 0 if it was logged
+    /// before.
     pub(crate) fn take_auto_increment_to_log(&self) -> u64 {
         let next = self.lasting.auto_increment.load(Relaxed);
         if self.lasting.auto_increment_logged.fetch_max(next, Relaxed) < next {

@@ -66,8 +66,7 @@ impl Table {
         self.put_in_format(older, row, out)
     }
 
-    /// Appends a row of the row-format version `older`, or of the newest one if `None`, converted
-    /// to the newest one.
+    /// Appends a row of the version `older`, or `None` for the newest, converted to the newest.
     pub(crate) fn put_in_format(
         &self,
         older: Option<&OlderFormatVersion>,

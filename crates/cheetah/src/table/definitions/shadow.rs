@@ -102,8 +102,7 @@ struct Place {
 }
 
 impl<'c> Places<'c> {
-    /// Returns `None` if there is nothing to replace, as usual. Outside mini-transactions; may do
-    /// I/O.
+    /// Usually returns `None`: nothing to replace. Outside mini-transactions; may do I/O.
     pub(in crate::table) fn prepare(core: &'c Core, txn: TxnId) -> Result<Option<Self>> {
         if !sound!(!core.catalog.shadow_of(txn).is_empty(), "load: forget it at the commit") {
             return Ok(None);
@@ -158,8 +157,7 @@ pub(in crate::table) fn drop_of(core: &Core, txn: TxnId) {
     }
 }
 
-/// Called at startup, with the log open; keeps the tables of transactions that have promised to
-/// commit (U5).
+/// Called by startup, with the log open. Keeps the tables of prepared transactions (U5).
 pub(crate) fn drop_lost(core: &Core) -> Result<()> {
     let is_promised =
         |txn: &TxnId| core.transactions.active.get(*txn).is_some_and(|slot| slot.state().xid.is_some());

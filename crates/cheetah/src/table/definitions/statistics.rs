@@ -19,8 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::OnceLock;
 
-/// Statistics are out of date once more rows have changed since the last calculation than the rows
-/// counted then, divided by `CHANGED_PART`.
+/// Statistics are outdated once more than 1 / `CHANGED_PART` of the counted rows have changed.
 const CHANGED_PART: u64 = 10;
 /// Minimum interval between calculations.
 const EVERY_NS: u64 = 10_000_000_000;
@@ -152,8 +151,7 @@ impl Table {
             || (rows > 0 && (1..self.indexes().len()).any(lacks))
     }
 
-    /// Notes that a calculation begins; [`statistics_are_taken`](Self::statistics_are_taken) gets
-    /// the result.
+    /// The result is for [`statistics_are_taken`](Self::statistics_are_taken).
     pub(crate) fn take_statistics_from(&self, now_ns: u64) -> u64 {
         let lasting = &self.lasting.statistics;
         lasting.taken_ns.store(now_ns.max(1), Relaxed);

@@ -61,8 +61,7 @@ impl Sample {
         &mut self.large
     }
 
-    /// The relative image sizes with compression `no` and a dictionary, in an index of `pages`
-    /// pages; [`Beside::NONE`] if the tree would get no dictionary.
+    /// For an index of `pages` pages; [`Beside::NONE`] if the tree would get no dictionary.
     pub(super) fn try_dictionary(&self, scales: &mut Scales, no: usize, pages: f64) -> Result<Beside> {
         if pages < PAGES_MIN as f64 || !scales.has_dictionaries(no) {
             return Ok(Beside::NONE);

@@ -13,8 +13,7 @@ use crate::format::page::{max_payload_bytes, PageBuf, PageView, RecordRef};
 use crate::format::row::RowFormatVersion;
 use crate::tree::{fill_target, Fences, Packing};
 
-/// Leaf pages per run, unless the run covers a whole small index: many positions tell more than
-/// many pages at one.
+/// Leaf pages per run, if it does not cover the index: many positions tell more than many pages.
 const PAGES: u32 = 1;
 /// Leaf pages of the first run, which may cover the whole index.
 const PAGES_AT_START: u32 = 8;
@@ -254,8 +253,7 @@ impl IndexSample {
         (leaves + large) * rows as f64
     }
 
-    /// The size of the pages above the leaf pages of the sample: slightly too large, because these
-    /// leaf pages are far apart.
+    /// The pages above the sample's leaf pages; slightly too large, as these are far apart.
     fn inner_bytes(&mut self, scales: &mut Scales, no: usize) -> f64 {
         self.fences.sort_unstable();
         self.fences.dedup();

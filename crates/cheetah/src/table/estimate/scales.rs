@@ -66,8 +66,7 @@ impl Scales {
         self.densities.len()
     }
 
-    /// Adds `times` times the image size of a page to the sum of each compression, and offers the
-    /// page to the sample.
+    /// Adds a page's image sizes, `times` times, to the sums, and offers the page to the sample.
     pub(super) fn weigh(
         &mut self,
         page: &[u8],

@@ -30,8 +30,7 @@ pub(in crate::table) fn take_over(core: &Core, slot: &Slot) -> Result<(Listed, V
     Ok((listed, locks.into_iter().map(|lock| lock.0).collect()))
 }
 
-/// The transaction's change in the number of rows of each table, from its undo records, because no
-/// epoch holds it.
+/// From the transaction's undo records, because no epoch has its row counts.
 fn rows_changed(core: &Core, slot: &Slot) -> Result<BTreeMap<TableId, i64>> {
     let state = *slot.state();
     let (mut at, mut undo_no) = (state.head, state.undo_no);

@@ -63,8 +63,7 @@ pub(crate) fn is_unlogged(core: &Core, slot: &Slot) -> bool {
     slot.state().first == UndoPtr(0) && is_unchanged(core, slot)
 }
 
-/// Ends a transaction that [is unchanged](is_unchanged); logs the end only if the log has records
-/// of it. Errors: those of [`end`].
+/// Logs the end only if the log has records of the transaction. Errors: those of [`end`].
 pub(crate) fn end_unchanged(core: &Core, slot: &Slot) -> Result<()> {
     if sound!(!is_unlogged(core, slot), "commit: leave what was taken back unended") {
         return end(core, slot, Outcome::Aborted).map(drop);

@@ -195,8 +195,7 @@ impl Tools<'_> {
     }
 }
 
-/// Removes the delete-marked records that are unchanged and of which no snapshot sees an older
-/// version.
+/// Removes delete-marked records that are unchanged if no snapshot sees an older version.
 fn remove_unseen(
     core: &Core,
     under: &Under,
@@ -328,8 +327,7 @@ impl Sight {
         self.due = Some(self.due.map_or(at, |due| due.and(at)));
     }
 
-    /// Notes that a live snapshot has kept a record, unless it is the oldest: purge continues when
-    /// that one is closed.
+    /// The oldest snapshot is not noted, because purge continues when it is closed.
     fn note_kept(&mut self, by: usize, at: Stretch) {
         let Some(&stamp) = self.live.get(by).filter(|_| by > 0) else { return };
         reach::mark("kept for a snapshot in the middle");
@@ -409,8 +407,7 @@ impl Sight {
             if is_live && first < later {
                 return Ok(Seen::By(first));
             }
-            // The version that the oldest snapshot sees hides all older versions from all
-            // snapshots.
+            // The version that the oldest snapshot sees hides all older ones from all snapshots.
             let goes_on = sound!(first > 0, "purge: look under the mark at one version only");
             let Some((txn, at)) = version.filter(|(_, at)| goes_on && *at != UndoPtr(0)) else {
                 return Ok(Seen::ByNobody);

@@ -53,11 +53,9 @@ pub(super) struct Sight {
     pub(super) live: Vec<u64>,
     /// Marks with larger stamps stay: they are not published, or a reader watches for changes.
     pub(super) up_to: u64,
-    /// Ranges in which snapshots other than the oldest have kept records, with these snapshots'
-    /// stamps.
+    /// Ranges in which snapshots have kept records, with their stamps; without the oldest snapshot.
     pub(super) kept: Vec<(u64, Stretch)>,
-    /// The range to visit again (I3), and the one to visit again after a new record was visited
-    /// (I4).
+    /// The range to visit again (I3), and the one to visit again after the next new record (I4).
     pub(super) due: Option<Stretch>,
     pub(super) busy: Option<Stretch>,
     pub(super) older: Vec<u8>,

@@ -46,8 +46,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 const MERGES_PER_STEP: usize = 64;
 const PAGES_PER_MERGE: usize = 8;
 
-/// Records per step, and maximum number of steps, when a database is closed; the next startup
-/// continues.
+/// Records per step and maximum number of steps at close; the next startup continues.
 const RECORDS_PER_STEP: usize = 1024;
 const STEPS_AT_CLOSE: usize = 512;
 

@@ -14,8 +14,7 @@ pub(crate) struct Purge {
     pub(super) buffers: Mutex<Buffers>,
     /// Transactions that ended with stamps up to this one may be purged (I5).
     pub(super) horizon: AtomicU64,
-    /// After an error, purge rests until then: it does not read an unreadable page again at each
-    /// commit.
+    /// Purge rests until then after an error, so as not to read a damaged page at each commit.
     pub(super) rests_until_ns: AtomicU64,
 }
 

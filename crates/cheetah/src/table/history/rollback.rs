@@ -86,8 +86,7 @@ pub(crate) fn roll_back(core: &Core, slot: &Arc<Slot>, writer: &mut Writer) -> R
     Ok(())
 }
 
-/// Rolls back at most `records` records, and ends the transaction if none remain; returns whether
-/// it did.
+/// Rolls back up to `records` records; ends the transaction, and returns true, if none remain.
 pub(crate) fn roll_back_some(
     core: &Core,
     slot: &Arc<Slot>,

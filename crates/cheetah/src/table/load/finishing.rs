@@ -94,8 +94,7 @@ pub(crate) struct IndexBuilds {
 }
 
 impl IndexBuilds {
-    /// Prepares to build the first of `indexes`, with empty trees: as many as fit in memory, at
-    /// least one.
+    /// Takes the first of `indexes`: as many as fit in memory, at least one. Their trees are empty.
     pub(crate) fn new(core: &Core, table: &Arc<Table>, indexes: &[usize]) -> Result<Self> {
         let shares = (1..=indexes.len()).rev().find_map(|count| core.sorting.memory().join(count));
         let limit = core.sorting.memory().limit() as u64;

@@ -74,8 +74,7 @@ impl<'a> Records<'a> {
         Self { core, merge, watch, seen: 0 }
     }
 
-    /// Moves to the next, or first, record. Returns `false` at the end, and `Interrupted` if the
-    /// statement is to stop.
+    /// Returns `false` at the end, and `Interrupted` if the statement is to stop.
     fn advance(&mut self) -> Result<bool> {
         self.seen += 1;
         if self.seen % RECORDS_PER_QUESTION == 0 {
@@ -199,8 +198,7 @@ impl Load {
         self.stage = Stage::Ended;
     }
 
-    /// Creates the trees and adds the buffered rows. Returns `false` if there is no memory for one
-    /// sorter per index, or no table to build.
+    /// Returns `false` if there is no memory for one sorter per index, or no table to build.
     fn begin_building(&mut self, core: &Core, begin: Begin<'_>) -> Result<bool> {
         let Self { table, into, is_modest, stage, refused } = self;
         let Stage::Keeps(kept) = stage else { return Ok(false) };

@@ -31,8 +31,7 @@ use crate::table::shared::parts::Core;
 use crate::table::shared::room::Need;
 use crate::txn::{start_record, Slot};
 
-/// Full pages that one step writes: bounds the time of a mini-transaction and the length of a log
-/// record.
+/// Full pages per step: bounds the time of a mini-transaction and the length of a record.
 const PAGES_PER_STEP: usize = 4;
 
 /// Base pages that one step may allocate, including index pages and undo pages.

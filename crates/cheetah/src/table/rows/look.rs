@@ -162,8 +162,8 @@ impl Writer {
         }
         match change.look(tree, key, path)? {
             Some((false, held)) => Ok(Found::Record(held)),
-            // The earlier change may have been made without a lookup. Applying the change counts
-            // missing entries.
+            // An earlier change may have skipped the lookup. Applying this one counts missing
+            // entries.
             _ if !matches!(seen, Seen::UnlessSettled(_)) => {
                 tree.leaves().note_missing(tree.def().id);
                 Ok(Found::Nothing)
@@ -172,8 +172,7 @@ impl Writer {
         }
     }
 
-    /// Skips the lookup if the leaf is cold and can at most have a delete mark that no reader
-    /// needs.
+    /// Skips the lookup in a cold leaf that has at most a delete mark which no reader needs.
     fn look_at_new_entry(
         &mut self,
         table: &Table,

@@ -102,8 +102,7 @@ impl Writer {
         Ok(None)
     }
 
-    /// Refuses a row if another row has one of its unique keys. Returns the row to wait for if that
-    /// is undecided.
+    /// Refuses a row with another's unique key. Returns the row to wait for if that is undecided.
     pub(in crate::table) fn check_unique(
         &mut self,
         on: Target<'_>,

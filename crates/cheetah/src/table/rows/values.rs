@@ -96,8 +96,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Whether the operation leaves no large value for purge to free after a commit, and has
-    /// written none.
+    /// Whether no large value was written, and none is left for purge after a commit.
     pub(in crate::table) fn leaves_nothing(&self) -> bool {
         self.freed.is_empty() && !self.large.contains(&LargeSource::Written)
     }

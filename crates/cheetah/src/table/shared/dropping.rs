@@ -28,8 +28,7 @@ pub(crate) struct Dropping {
 }
 
 impl Dropping {
-    /// Takes one step, and returns whether there may be more to do. Does I/O for pages with pending
-    /// changes.
+    /// Returns whether there may be more to do. Does I/O for pages with pending changes.
     pub(crate) fn step(&mut self, catalog: &Catalog, pool: &Pool) -> Result<bool> {
         if self.trees.is_empty() {
             *self = Self { trees: catalog.trees_to_free(), next: PageId::NONE };

@@ -45,8 +45,7 @@ impl Journal {
         self.log.get().map_or(Lsn(0), Log::end)
     }
 
-    /// Returns the record's end (I1, I2). An error stops the engine: the mini-transaction is half
-    /// done.
+    /// Returns the record's end (I1, I2). An error stops the engine in the middle of the change.
     pub(crate) fn append(&self, _mtr: &MiniTransaction<'_>, record: &[u8]) -> Result<Lsn> {
         let Some(log) = self.log.get() else { return Ok(Lsn(0)) };
         let (&kind, body) = record.split_first().expect("a log record has a kind");
@@ -66,9 +65,8 @@ impl Journal {
         self.log.get().map_or(Ok(()), |log| log.commit(lsn, mode))
     }
 
-    /// Like [`flush_at_commit`](Self::flush_at_commit), for a commit that need not be durable,
-    /// because another component repeats it after a power cut. Mode 2 still writes it, as it
-    /// promises.
+    /// Like [`flush_at_commit`](Self::flush_at_commit), if another component repeats the commit
+    /// after a power cut: it need not be durable. Mode 2 still writes it, as promised.
     pub(crate) fn write_at_commit(&self, lsn: Lsn) -> Result<()> {
         match (self.log.get(), self.flush_mode.load(Relaxed)) {
             (Some(log), 2) => log.commit(lsn, FlushMode::Write),

@@ -136,9 +136,8 @@ impl Core {
         self.checkpointer.checkpoint(self)
     }
 
-    /// Whether every snapshot sees a version, now and later. Purge may have passed such a version,
-    /// and will not return for the records it delete-marked. Must be called with a purge latch of
-    /// the row.
+    /// Whether every snapshot sees a version, now and later. Purge may have passed it, and will not
+    /// return for the records it delete-marked. The caller holds a purge latch of the row.
     pub(crate) fn is_settled(&self, version: Version) -> bool {
         let Some((txn, _)) = version else { return true };
         let is_sound = sound!(true, "blind: wait for all older transactions");

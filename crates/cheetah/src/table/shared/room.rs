@@ -61,8 +61,7 @@ impl Need {
 }
 
 impl Core {
-    /// Makes room for `pages` pages in memory and in the log. Outside mini-transactions; may wait
-    /// and do I/O.
+    /// Makes room for `pages` pages in memory and log. Outside mini-transactions; waits, does I/O.
     pub(crate) fn make_room(&self, need: Need, pages: usize) -> Result<()> {
         self.make_room_unless(need, pages, &|| false)
     }
@@ -118,8 +117,7 @@ impl Core {
         Ok(true)
     }
 
-    /// Frees space until `need` has some room, if more than `step_bytes` were used since the last
-    /// attempt.
+    /// Frees space until `need` has room, if `step_bytes` were used since the last attempt.
     fn give_space_back(&self, need: Need, step_bytes: u64) -> Result<()> {
         let space = self.pool.space();
         let mut left_bytes = self.reliefs.left_bytes.lock();
@@ -154,9 +152,8 @@ impl Core {
         }
     }
 
-    /// Prepares the file that follows the current log file. A rollback does not wait for the log to
-    /// shrink below its limit: on a full disk no checkpoint may succeed, so the wait might never
-    /// end.
+    /// Prepares the file that follows the current log file. A rollback does not wait for a shorter
+    /// log: on a full disk no checkpoint may succeed, so the wait might never end.
     fn find_log_file(&self, log: &Log, stays: Reserve) -> Result<()> {
         match log.prepare_short_reserve(stays) {
             // A checkpoint releases old files, which are then reused.

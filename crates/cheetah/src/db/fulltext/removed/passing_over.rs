@@ -52,8 +52,7 @@ impl Removals {
                 Some(table) => Source::Seen(Seen::begin(txn, &table, Reading::View(Arc::clone(view)), &key)?),
                 None => Source::Nowhere,
             },
-            // No other transaction, not even the background, writes removals of this table's words
-            // (W4).
+            // Not even the background writes removals of words of this table (W4).
             Reading::Newest => match existing(&txn.core) {
                 Some(table) => Source::Seen(Seen::begin(txn, &table, Reading::Newest, &key)?),
                 None => Source::Nowhere,

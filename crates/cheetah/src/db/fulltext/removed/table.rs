@@ -22,8 +22,7 @@ pub(super) fn existing(core: &Core) -> Option<Arc<Table>> {
 /// Creates the table if it does not exist, which blocks for I/O.
 pub(super) fn existing_or_new(core: &Core) -> Result<Arc<Table>> {
     let page_bytes = PageClass::Base.bytes(core.pool.page_bytes());
-    // The keys must fit pages of the base class. Words of rows with longer keys are deleted at
-    // once.
+    // Keys fit pages of the base class. Words of rows with longer keys are deleted at once.
     let max_key_bytes = max_key_bytes(page_bytes).min(page_bytes / 8) as u32;
     own_tables::existing_or_new(core, REMOVED_WORDS, row_format(), max_key_bytes)
 }

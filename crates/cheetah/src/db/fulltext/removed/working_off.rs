@@ -72,8 +72,7 @@ struct Step<'e> {
 }
 
 impl Step<'_> {
-    /// Looks from `next` on, and then from the beginning, for a removal to work off. Returns
-    /// whether there was one.
+    /// Looks from `next` on, then from the beginning, for a removal; returns whether there was one.
     fn run(&mut self, next: &mut Vec<u8>) -> Result<bool> {
         let how = (Reading::View(self.txn.new_view()), None);
         let mut cursor = self.txn.cursor_as(&self.removed, 0, how, OnLocked::Wait)?;
@@ -97,8 +96,8 @@ impl Step<'_> {
         Ok(false)
     }
 
-    /// Works off the removal at the cursor. In any case, `next` is then after it, so that it does
-    /// not block others.
+    /// Sets `next` behind the removal at the cursor even if this is skipped, so that others
+    /// continue.
     fn work_off(&mut self, cursor: &Cursor, next: &mut Vec<u8>) -> Result<Worked> {
         let key = cursor.key();
         next.clear();
@@ -113,8 +112,8 @@ impl Step<'_> {
         }
         self.txn.rollback()?;
         match worked {
-            // A search has locked a posting, the table is being altered or dropped, or the database
-            // is shutting down.
+            // A search holds a posting, the table is altered or dropped, or the database shuts
+            // down.
             Err(
                 Error::LockTimeout
                 | Error::RollbackUnfinished { .. }
