@@ -49,7 +49,7 @@ pub(crate) struct CheckpointParts {
 
 pub(crate) struct Checkpointer {
     pub(super) parts: CheckpointParts,
-    /// See K1.
+    /// Held during a checkpoint (K1).
     one: Mutex<()>,
     /// Threads that wait for the checkpoint in progress, which then does not pause.
     hurried: AtomicU32,

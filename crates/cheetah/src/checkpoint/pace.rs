@@ -22,8 +22,7 @@ const AIM_LOG_PERCENT: u64 = 50;
 const HURRY_LOG_PERCENT: u64 = 65;
 /// Seconds that a checkpoint takes, at most, if there is little to write and the log grows slowly.
 const SECONDS_MAX: u64 = 30;
-/// The checkpoint does not pause if writers flush more than one page per `FLUSHED_SHARE` of its
-/// own.
+/// The checkpoint does not pause if writers flush more than 1 / `FLUSHED_SHARE` of its pages.
 const FLUSHED_SHARE: u64 = 8;
 /// Interval at which a pause checks whether a thread waits.
 const LOOK_EVERY_NS: u64 = 5_000_000;
@@ -67,7 +66,7 @@ impl<'c> Pace<'c> {
         }
     }
 
-    /// See P1.
+    /// Whether the checkpoint must not pause (P1).
     fn is_hurried(&self) -> bool {
         self.checkpointer.is_hurried()
             || self.checkpointer.log_percent() >= HURRY_LOG_PERCENT

@@ -27,8 +27,7 @@ pub struct Env {
     pub clock: Arc<dyn Clock>,
 }
 
-/// An open database; clones share it. Dropping the last without [`close`](Db::close) is like a
-/// crash.
+/// An open database; clones share it. Dropping all without [`close`](Db::close) is like a crash.
 #[derive(Clone)]
 pub struct Db(pub(in crate::db) Arc<Inner>);
 

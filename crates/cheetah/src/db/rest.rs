@@ -113,8 +113,7 @@ impl Rest {
         rested
     }
 
-    /// How long to sleep after a step without work. `worked_ns`: when the thread last did
-    /// something.
+    /// How long to sleep after a step without work. `worked_ns`: when the thread last had some.
     pub(in crate::db) fn pause(&self, now_ns: u64, worked_ns: u64, turn: Turn) -> Duration {
         self.state.lock().pause(now_ns, worked_ns, turn)
     }

@@ -38,7 +38,7 @@ struct State {
     retry_at_ns: u64,
     /// The pause that ends at `retry_at_ns`; 0 after a complete pass.
     retry_after_ns: u64,
-    /// On a full disk.
+    /// When the next checkpoint on a full disk may be made.
     give_back_at_ns: u64,
     /// [`Keys::changes`](crate::keys::Keys::changes) when the current pass began.
     began_with: u64,
@@ -195,8 +195,7 @@ impl State {
         self.done_with == Some(changes) && self.to_forget.is_none()
     }
 
-    /// Returns the keys of images once after each checkpoint, until all unneeded keys are
-    /// forgotten.
+    /// Returns the keys of images once after each checkpoint, until no unneeded key is left.
     fn take_to_forget(&mut self, changes: u64, epoch: Epoch) -> Option<BTreeSet<KeyName>> {
         if sound!(changes != self.began_with, "encryption: forget keys that served meanwhile") {
             // The pass does not know keys added after it began; the next one will.

@@ -78,8 +78,7 @@ impl Db {
         status
     }
 
-    /// Pages that belong to no table and are not about to be freed: 0 unless the engine has a
-    /// defect.
+    /// Pages that belong to no table and will not be freed: 0 unless the engine has a defect.
     pub fn pages_without_owner(&self) -> u64 {
         let core = &self.0.core;
         let trees = core.catalog.trees();

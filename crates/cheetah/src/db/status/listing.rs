@@ -49,8 +49,7 @@ pub struct TransactionInfo {
     pub id: u64,
     /// Its activity.
     pub state: TransactionState,
-    /// The ID of its connection, as [set](crate::db::Transaction::set_connection); 0 if none has
-    /// it.
+    /// Its connection's ID, as [set](crate::db::Transaction::set_connection); 0 without connection.
     pub connection: u64,
     /// How long it has been open, or the time since startup if it began before.
     pub age_ns: u64,

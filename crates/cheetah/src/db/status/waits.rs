@@ -114,7 +114,7 @@ impl Db {
     }
 }
 
-/// As users see a reason.
+/// The names under which users see a reason.
 struct ReasonNames {
     name: &'static str,
     ended: CounterNames,

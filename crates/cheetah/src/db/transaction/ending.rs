@@ -37,8 +37,7 @@ impl Transaction {
         self.commit_as(Durable::AsUsersAsk)
     }
 
-    /// Like [`commit`](Self::commit), but never waits; durable with the next sync, in about a
-    /// second.
+    /// Like [`commit`](Self::commit), but never waits; durable with the next sync, in about 1 s.
     pub(in crate::db) fn commit_lazily(&mut self) -> Result<()> {
         self.commit_as(Durable::Later)
     }
@@ -98,7 +97,7 @@ impl Transaction {
         self.filled.insert(table.id());
     }
 
-    /// See table::K1.
+    /// Makes the tables that the transaction filled known to new snapshots (table::K1).
     fn show_filled_tables(&mut self) {
         let filled = std::mem::take(&mut self.filled);
         if !sound!(true, "create: show a table before all its rows") {

@@ -41,8 +41,7 @@ impl Build {
         Ok(count)
     }
 
-    /// The clustered keys changed by transactions that `view` sees and `base` does not, perhaps
-    /// more.
+    /// The clustered keys changed by transactions that `view` sees and `base` does not, or more.
     fn changed_keys(
         &self,
         core: &Core,

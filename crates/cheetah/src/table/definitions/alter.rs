@@ -125,7 +125,7 @@ impl Table {
     }
 }
 
-/// See A1.
+/// Gives tables new definitions (A1).
 pub(crate) fn alter_tables(core: &Core, alterations: &[Alteration]) -> Result<()> {
     let _ddl = core.catalog.lock_ddl();
     let mut tables = Vec::with_capacity(alterations.len());

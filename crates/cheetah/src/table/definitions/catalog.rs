@@ -181,7 +181,7 @@ impl Catalog {
         ids.into_iter().filter_map(|id| tables.by_id.get(id).cloned()).collect()
     }
 
-    /// See I4.
+    /// Changes the state in memory (I4).
     fn change<T>(&self, change: impl FnOnce(&mut Tables) -> T) -> T {
         let mut tables = self.tables.write();
         self.changes.fetch_add(1, Release);

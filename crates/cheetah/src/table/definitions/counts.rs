@@ -39,7 +39,7 @@ struct Changes {
     newest: u64,
     /// The length at which the list is merged.
     limit: usize,
-    /// Buffer.
+    /// Buffer for the stamps of live snapshots.
     live: Vec<u64>,
 }
 

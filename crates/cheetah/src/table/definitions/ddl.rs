@@ -246,8 +246,7 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
         Ddl::Create(_) | Ddl::Rename(..) => {}
     }
     let held: Vec<StillTable<'_>> = altered.iter().map(|table| table.hold_still()).collect();
-    // In redo, the record lists the row-format versions: rows from before the startup may have
-    // them.
+    // In redo, the record lists the row-format versions, which rows before startup may have.
     if !is_redo {
         ddl.leave_out_formats_of_no_row();
     }

@@ -151,7 +151,7 @@ pub(super) fn postings_of(table: &Table) -> Vec<FulltextDef> {
     }
 }
 
-/// The index was never added. Does nothing if a definition names the posting table.
+/// Drops a posting table whose index was never added, unless a definition names it.
 pub(crate) fn drop_unnamed(core: &Core, postings: &Table) {
     let _ddl = core.catalog.lock_ddl();
     let name = postings.name();
@@ -161,7 +161,7 @@ pub(crate) fn drop_unnamed(core: &Core, postings: &Table) {
     }
 }
 
-/// Called by startup, with the log open (X2).
+/// Drops the posting tables found at startup that no definition names (X2). The log is open.
 pub(crate) fn drop_lost(core: &Core) -> Result<()> {
     if !sound!(true, "full text: keep postings that nobody names") {
         return Ok(());

@@ -562,8 +562,7 @@ impl Table {
         }
     }
 
-    /// Returns the next auto-increment value, which then counts as logged; 0 if it was logged
-    /// before.
+    /// Returns the next auto-increment value, and counts it as logged; 0 if it already was.
     pub(crate) fn take_auto_increment_to_log(&self) -> u64 {
         let next = self.lasting.auto_increment.load(Relaxed);
         if self.lasting.auto_increment_logged.fetch_max(next, Relaxed) < next {

@@ -53,7 +53,7 @@ impl KnownSince {
         self.change(|names| *names = theirs);
     }
 
-    /// By the table's current name.
+    /// Whether a snapshot of `stamp` knows the table by its current name.
     pub(super) fn is_known_at(&self, stamp: u64) -> bool {
         stamp >= self.newest.load(Acquire) || self.was_called_so_at(stamp)
     }

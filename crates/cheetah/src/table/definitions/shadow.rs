@@ -124,7 +124,7 @@ impl<'c> Places<'c> {
         Ok(Some(Self { core, list, _ddl }))
     }
 
-    /// In the mini-transaction of the commit (U2).
+    /// Changes the catalog tree, in the mini-transaction of the commit (U2).
     pub(in crate::table) fn write(&mut self, mtr: &MiniTransaction<'_>) -> Result<()> {
         let catalog = &self.core.catalog;
         self.list.iter_mut().try_for_each(|Place { loaded, target, paths }| match target {

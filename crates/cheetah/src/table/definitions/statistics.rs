@@ -89,7 +89,7 @@ impl Table {
         self.lasting.statistics.version.fetch_add(1, Relaxed);
     }
 
-    /// Under any definition.
+    /// Whether the table ever had statistics, under any definition.
     pub(crate) fn has_had_statistics(&self) -> bool {
         self.statistics_version() > 0
     }
@@ -165,7 +165,7 @@ impl Table {
         let _ = self.lasting.statistics.changed_rows.fetch_update(Relaxed, Relaxed, less);
     }
 
-    /// See I3.
+    /// Postpones the next calculation after a failure (I3).
     pub(crate) fn put_statistics_off(&self, now_ns: u64) {
         self.lasting.statistics.taken_ns.store(now_ns + FAILED_NS, Relaxed);
     }

@@ -53,7 +53,7 @@ fn numbers_used_up(what: &'static str, limit: u64) -> Error {
 }
 
 impl Tables {
-    /// Includes copies.
+    /// The tables, including copies, with a foreign key whose parent has this name.
     pub(super) fn children_of(&self, parent: &str) -> Vec<Arc<Table>> {
         let ids = self.children.get(parent).into_iter().flatten();
         ids.filter_map(|id| self.by_id.get(id).cloned()).collect()

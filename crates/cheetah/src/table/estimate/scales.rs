@@ -10,9 +10,9 @@ use crate::format::{ImageRef, Location};
 use cheetah_io::time::Clock;
 use std::sync::Arc;
 
-/// Fictitious: the images are never written.
+/// A fictitious page: the images are never written.
 const PAGE: PageId = PageId(1);
-/// Fictitious.
+/// The fictitious tree of the pages.
 pub(super) const TREE: TreeId = TreeId::FIRST_USER;
 const ADDRESS: u64 = ALIGN_BYTES as u64;
 
@@ -26,7 +26,7 @@ pub(super) struct Scales {
     pages: u64,
     workspace: Workspace,
     image: Vec<u8>,
-    /// Buffer.
+    /// Buffer for a page to measure.
     content: PageBuf,
     decoded: PageBuf,
 }

@@ -117,7 +117,7 @@ pub(super) fn append(core: &Core, mtr: &MiniTransaction<'_>, record: &LogRecord<
     core.journal.append(mtr, &bytes)
 }
 
-/// For purge. The record names no undo records if the transaction leaves no garbage.
+/// Purge follows this record. It names no undo records if the transaction leaves no garbage.
 fn append_finish(core: &Core, mtr: &MiniTransaction<'_>, slot: &Slot, stamp: u64, outcome: Outcome) {
     let TxnState { txn, head, first, undo_no, .. } = *slot.state();
     let committed = outcome == Outcome::Committed;

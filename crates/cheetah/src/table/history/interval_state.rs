@@ -5,9 +5,9 @@ use crate::base::{TxnId, UndoPtr};
 
 #[derive(Default, Debug)]
 pub(super) struct IntervalGc {
-    /// Of the first pass.
+    /// The position of the first pass.
     pub(super) ahead: UndoPosition,
-    /// Of the repeated pass, with its end.
+    /// The position of the repeated pass, and its end.
     pub(super) again: Option<(UndoPosition, UndoPtr)>,
     /// First visits that have not yet paid for a repeated visit (I3).
     pub(super) paid: u64,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const WAIT_SLICE_NS: u64 = 50_000_000;
 
-/// See P3.
+/// The prepared transactions without a session (P3).
 #[derive(Default, Debug)]
 pub(crate) struct Prepared {
     list: Mutex<Vec<Waiting>>,

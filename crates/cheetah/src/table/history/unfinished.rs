@@ -31,7 +31,7 @@ const RECORDS_WAITED_FOR: u64 = 1000;
 const STEPS_AT_CLOSE: usize = 512;
 
 impl Unfinished {
-    /// The rollback met an error. Also takes its transaction's locks (I1).
+    /// Takes over a rollback that met an error, with the locks of its transaction (I1).
     pub(crate) fn add_rollback(&self, core: &Core, slot: Arc<Slot>, listed: Listed, reason: String) {
         release_whole_tables(core, &slot, &listed);
         let rest = Rest::new(slot, listed, false);

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Sorted bytes from which helper threads are used.
+/// Helper threads are used from this many bytes of sorted entries.
 const PARALLEL_BYTES_MIN: u64 = 8 << 20;
 /// Interval between checks for an interrupt while waiting for helpers.
 const WAIT_SLICE: Duration = Duration::from_millis(50);

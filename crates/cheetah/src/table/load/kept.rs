@@ -6,7 +6,7 @@ use crate::sort::Share;
 use crate::table::definitions::spec::{NewRow, SecondaryEntry};
 use std::ops::Range;
 
-/// Bytes of buffered rows, at most, unless the sort memory divided by `KEPT_PART` is less.
+/// Maximum bytes of buffered rows, or the sort memory divided by `KEPT_PART` if that is less.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 const KEPT_PART: usize = 4;
 
@@ -62,7 +62,7 @@ impl Kept {
         }
     }
 
-    /// In order of arrival.
+    /// Passes all rows to `f`, in order of arrival.
     pub(crate) fn each(&self, f: &mut dyn FnMut(&NewRow<'_>) -> Result<()>) -> Result<()> {
         let mut left = self.bytes.as_slice();
         while !left.is_empty() {

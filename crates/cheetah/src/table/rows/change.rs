@@ -587,8 +587,7 @@ fn apply_step(
             let record = RecordRef { flags, version, payload: change.payload(payload) };
             match tree.replace(mtr, path, key, record)? {
                 Changed::Absent if step.index_no > 0 => {
-                    // Changed without a lookup, as if every snapshot saw the entry, which is
-                    // missing.
+                    // Changed without a lookup, as if every snapshot saw it; the entry is missing.
                     tree.leaves().note_missing(tree.def().id);
                     if marked && matches!(stamp, Stamp::Own) {
                         return Ok(());

@@ -162,8 +162,7 @@ impl Writer {
         }
         match change.look(tree, key, path)? {
             Some((false, held)) => Ok(Found::Record(held)),
-            // An earlier change may have skipped the lookup. Applying this one counts missing
-            // entries.
+            // The earlier change may have made no lookup. Applying this one counts missing entries.
             _ if !matches!(seen, Seen::UnlessSettled(_)) => {
                 tree.leaves().note_missing(tree.def().id);
                 Ok(Found::Nothing)

@@ -17,7 +17,7 @@ use crate::txn::start_record;
 const UNDO_BYTES_MORE: usize = 96;
 
 impl Writer {
-    /// Redo, for a transaction that commits: without an undo record, because there are no readers.
+    /// For redo of a transaction that commits: writes no undo record, because there are no readers.
     pub(in crate::table) fn execute_for_good(&mut self, on: Target<'_>) -> Result<()> {
         let Target { core, slot, table, .. } = on;
         reach::mark("row operation redone for good");

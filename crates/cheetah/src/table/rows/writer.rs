@@ -39,7 +39,7 @@ pub(crate) struct Unclaimed {
 }
 
 impl Unclaimed {
-    /// A row operation claimed the values, or they were rolled back.
+    /// Removes all unclaimed values: a row operation claimed them, or they were rolled back.
     pub(crate) fn clear(&mut self) {
         self.pages.clear();
         self.finished.clear();

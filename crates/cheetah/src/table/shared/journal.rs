@@ -52,7 +52,7 @@ impl Journal {
         Ok(self.health.must("appending to the log", log.append(kind, body))?.end)
     }
 
-    /// As far as the flush mode requires at a commit.
+    /// Makes the log durable up to `lsn`, as far as the flush mode requires at a commit.
     pub(crate) fn flush_at_commit(&self, lsn: Lsn) -> Result<()> {
         if !sound!(true, "txn: acknowledge before the log is durable") {
             return Ok(());
@@ -74,7 +74,7 @@ impl Journal {
         }
     }
 
-    /// In every flush mode.
+    /// Makes the log durable up to `lsn`, in every flush mode.
     pub(crate) fn sync(&self, lsn: Lsn) -> Result<()> {
         self.log.get().map_or(Ok(()), |log| log.sync_to(lsn))
     }

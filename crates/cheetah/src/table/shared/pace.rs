@@ -39,7 +39,7 @@ impl Pace {
         self.io_capacity.store(operations_per_second, Relaxed);
     }
 
-    /// The unlogged change is one of a temporary table.
+    /// Notes an unlogged change, that is, one of a temporary table.
     pub(crate) fn note_unlogged(&self) {
         self.unlogged.fetch_add(1, Relaxed);
     }

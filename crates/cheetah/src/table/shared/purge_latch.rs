@@ -46,7 +46,7 @@ impl PurgeLatches {
         PurgeLatch(keys.map(|key| key.map(|key| self.latch(table, key).read_recursive())))
     }
 
-    /// Exclusive; `None` while a writer holds it.
+    /// The exclusive purge latch of a row; `None` while a writer holds it.
     pub(crate) fn for_purge(&self, table: TableId, key: &[u8]) -> Option<RwLockWriteGuard<'_, ()>> {
         self.latch(table, key).try_write()
     }

@@ -3,7 +3,7 @@
 use crate::sort::{Share, SortMemory, Sorter, TempFiles};
 use std::sync::Arc;
 
-/// With temporary files for runs that do not fit in the memory.
+/// The memory for sorting, and temporary files for runs that do not fit.
 pub(crate) struct Sorting {
     memory: Arc<SortMemory>,
     temp_files: Arc<TempFiles>,

@@ -96,8 +96,7 @@ impl Step<'_> {
         Ok(false)
     }
 
-    /// Sets `next` behind the removal at the cursor even if this is skipped, so that others
-    /// continue.
+    /// Sets `next` behind the removal at the cursor, even if skipped, so that others continue.
     fn work_off(&mut self, cursor: &Cursor, next: &mut Vec<u8>) -> Result<Worked> {
         let key = cursor.key();
         next.clear();
@@ -112,8 +111,7 @@ impl Step<'_> {
         }
         self.txn.rollback()?;
         match worked {
-            // A search holds a posting, the table is altered or dropped, or the database shuts
-            // down.
+            // A search locks a posting, the table is altered or dropped, or the database closes.
             Err(
                 Error::LockTimeout
                 | Error::RollbackUnfinished { .. }
