@@ -139,7 +139,7 @@ impl Background {
         for _ in 0..DICTIONARIES_PER_STEP {
             let tree = match pool.dictionary_due()? {
                 DictionaryDue::Nothing => return Ok(false),
-                // At most one per step, so that pages are written with it before the next.
+                // At most one replacement per step: pages should use it before the next one.
                 DictionaryDue::Replaced => return Ok(false),
                 DictionaryDue::Done => continue,
                 DictionaryDue::Trial(tree) => tree,

@@ -12,8 +12,8 @@ const NS_PER_S: u64 = 1_000_000_000;
 pub struct SnapshotOrder<'a> {
     /// The directory to create; it must not exist.
     pub path: &'a Path,
-    /// A directory that must not contain the snapshot, like this database's directory except for
-    /// its `snapshots`.
+    /// A directory that must not contain the snapshot. Nor may this database's, except in
+    /// `snapshots`.
     pub outside_of: &'a Path,
     /// Selects the prepared transactions to roll back in the snapshot, where their coordinator will
     /// not know them.

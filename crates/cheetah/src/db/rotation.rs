@@ -195,7 +195,7 @@ impl State {
         self.done_with == Some(changes) && self.to_forget.is_none()
     }
 
-    /// Returns the keys of images once after each checkpoint, until no unneeded key is left.
+    /// Returns the keys of images once after each checkpoint, until the unneeded keys are gone.
     fn take_to_forget(&mut self, changes: u64, epoch: Epoch) -> Option<BTreeSet<KeyName>> {
         if sound!(changes != self.began_with, "encryption: forget keys that served meanwhile") {
             // The pass does not know keys added after it began; the next one will.

@@ -73,7 +73,7 @@ fn keys_of(txn: &mut Transaction, kept: &Arc<Table>, table: TableId) -> Result<V
 pub(in crate::db) fn load(core: &Arc<Core>) -> Result<()> {
     let Some(kept) = existing(core) else { return Ok(()) };
     let mut txn = Transaction::new(Arc::clone(core));
-    // A transaction that a crash interrupted may keep a row locked: a later startup removes it.
+    // A transaction interrupted by a crash may lock a row: a later startup removes the statistics.
     txn.set_lock_wait(0);
     match read(core, &mut txn, &kept).and_then(|()| txn.commit()) {
         Err(Error::LockTimeout) => Ok(()),

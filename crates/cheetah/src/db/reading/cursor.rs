@@ -398,7 +398,7 @@ fn in_newest_format<'r>(
     table.current_row(stored, buffer).ok()
 }
 
-/// Whether the view sees the record as it is as an entry; `None` if it must consult older versions.
+/// Whether the view sees an entry in the record; `None` if older versions must be consulted.
 #[inline]
 fn sees(view: Option<&ReadView>, index_no: usize, record: &RecordRef<'_>) -> Option<bool> {
     let as_it_is = match (view, record.version) {

@@ -3,7 +3,7 @@
 //! Invariants
 //!   I1  Counters change only inside mini-transactions, together with the rows they count, so an
 //!       epoch has both or neither. Redo has no mini-transactions, and may change counters first.
-//!   I2  Work on the table's pages holds `usage` shared. A drop takes it exclusively once, and no
+//!   I2  Work on the table's pages holds `dropped` shared. A drop takes it exclusively once, and no
 //!       thread uses the table afterwards. It is never waited for inside a mini-transaction
 //!       (durability::C7). A change of the definition holds it exclusively until the catalog has
 //!       the new handle, so that [`Catalog::using`](super::catalog::Catalog::using) finds it.

@@ -15,8 +15,8 @@ use std::collections::HashSet;
 
 /// Pages that a walk frees in one step.
 const PAGES_PER_STEP: usize = 256;
-/// The thread that drops a temporary table frees at most this many pages, which are in the
-/// processor's cache for the next temporary table.
+/// The thread that drops a temporary table frees it if it has no more pages: the next temporary
+/// table reuses them from the processor's cache.
 const PAGES_AT_ONCE_MAX: u64 = 8;
 
 /// A walk over all pages that frees the pages of dropped trees.
