@@ -11,9 +11,9 @@ const READ_BYTES: u64 = 1 << 20;
 const MANIFEST_BYTES_MAX: u64 = 1 << 30;
 const ADVICE: &str = "this copy of a snapshot is incomplete or damaged: copy it again, with all files";
 
-/// If the disk has a manifest, compares the files with it. Fails with `Corruption` if a file is not
-/// as the manifest says. Writes nothing. Blocks for I/O: reads all copied files except segments,
-/// whose images have checksums of their own.
+/// Compares the files with the manifest, if the disk has one. Fails with `Corruption` if a file is
+/// not as it says. Writes nothing. Blocks for I/O: reads all copied files except segments, whose
+/// images have checksums of their own.
 pub fn check_manifest(durable: &Durable) -> Result<()> {
     let disk = durable.disk();
     let file = match disk.open(PATH) {
@@ -32,15 +32,13 @@ pub fn check_manifest(durable: &Durable) -> Result<()> {
 }
 
 /// Removes the manifest, durably. Must be called before anything else is written, after the version
-/// of CONTROL and the keys were checked. Damage that is found later may still make the startup
-/// fail.
+/// of CONTROL and the keys were checked. Damage found later may still make the startup fail.
 pub fn remove_manifest(durable: &Durable) -> Result<()> {
     match durable.disk().unlink(PATH) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             return Err(Error::io("unlink", PATH, error));
         }
-        // If the manifest does not exist, a startup that was killed may have removed it, perhaps
-        // not yet durably.
+        // A startup that was killed may have removed the manifest, perhaps not yet durably.
         _ => {}
     }
     match sound!(true, "backup: remove MANIFEST without a barrier") {

@@ -8,9 +8,8 @@ use crate::log::PinnedLog;
 use cheetah_io::Disk;
 use std::collections::BTreeMap;
 
-/// Reads the log of a snapshot. Returns the checksum chain at its end, and the records that
-/// withdraw the promises of the transactions that `is_own` selects; each record begins with its
-/// kind. Blocks for I/O.
+/// Reads a snapshot's log. Returns the checksum chain at its end, and the records, each after its
+/// kind, that withdraw the promises of the transactions that `is_own` selects. Blocks for I/O.
 pub(super) fn withdrawals(
     log: &PinnedLog,
     disk: &dyn Disk,

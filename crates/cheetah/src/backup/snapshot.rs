@@ -16,7 +16,7 @@ use crate::segment::{NamedSegment, Segments};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The parts of a database that a snapshot is made of.
+/// The parts of a database that make a snapshot.
 #[derive(Clone, Copy)]
 #[expect(missing_docs, reason = "named by their types")]
 pub struct Sources<'a> {
@@ -29,7 +29,7 @@ pub struct Sources<'a> {
 
 opaque!(Sources<'_>);
 
-/// A state of the database that can be written as long as this value exists (durability::Z2). It
+/// A state of the database that can be written while this value exists (durability::Z2), which
 /// keeps files that the database no longer needs.
 #[derive(Debug)]
 pub struct Snapshot {
@@ -42,8 +42,8 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// Pins everything committed before the call. Syncs the log, and waits for an epoch that is
-    /// just being committed to the map; makes no checkpoint and reads no files. Fails with `Limit`
-    /// if there are too many pins.
+    /// being committed to the map; makes no checkpoint, reads no files. Fails with `Limit` for too
+    /// many pins.
     pub fn pin(sources: &Sources<'_>) -> Result<Self> {
         let Sources { durable, map, segments, log, keys } = *sources;
         if sound!(true, "backup: pin what is not synced") {
@@ -67,10 +67,10 @@ impl Snapshot {
     }
 
     /// Writes the snapshot into the directory `path`, which must not exist, and must be neither in
-    /// this database (except in its directory `snapshots`) nor in `outside_of`. In the snapshot,
-    /// the prepared transactions that `is_own` selects are rolled back (durability::Z6). Writes
-    /// `notes` into the manifest. Durable on return. After an error nothing remains, unless
-    /// removing it fails, too. Blocks for I/O, for as long as copying takes at the rate of `pace`.
+    /// this database (except in its directory `snapshots`) nor in `outside_of`. The snapshot rolls
+    /// back the prepared transactions that `is_own` selects (durability::Z6); its manifest has
+    /// `notes`. Durable on return. After an error nothing remains, unless removing it fails, too.
+    /// Blocks for I/O, for as long as copying takes at the rate of `pace`.
     pub fn write_to(
         &self,
         path: &Path,
@@ -103,8 +103,7 @@ impl Snapshot {
         notes: &[(String, String)],
     ) -> Result<()> {
         target.create_directories()?;
-        // The whole map is read, so at least one of the two copies of each file is known to be
-        // intact.
+        // The whole map is read, so at least one of the two copies of each file is intact.
         let map = page_map::read(self.pin.durable(), &self.control, &mut |_, _| ())?;
         let state = State::decode(&map.state)?;
         for segment in &self.segments {
@@ -138,7 +137,7 @@ impl Snapshot {
     }
 
     /// Copies the log up to the snapshot's position, followed by the records that withdraw
-    /// promises. Returns the number of these records.
+    /// promises; returns their number.
     fn take_log(&self, target: &mut Target<'_>, state: &State, is_own: &dyn Fn(&Xid) -> bool) -> Result<u64> {
         let Self { log, keys, .. } = self;
         let (chain, records) = withdrawals(log, self.pin.durable().disk(), keys, state, is_own)?;

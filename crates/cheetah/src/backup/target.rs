@@ -23,7 +23,7 @@ pub struct Pace<'a> {
     pub clock: &'a dyn Clock,
     /// The maximum rate.
     pub bytes_per_second: u64,
-    /// Returns whether to stop.
+    /// Whether to stop.
     pub interrupted: &'a dyn Fn() -> bool,
 }
 
@@ -35,7 +35,7 @@ opaque!(Pace<'_>);
 pub struct Written {
     pub files_count: u64,
     pub bytes: u64,
-    /// The bytes that were copied, not linked or cloned.
+    /// Bytes copied, not linked or cloned.
     pub copied_bytes: u64,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Target<'a> {
     pace: Pace<'a>,
     due_ns: u64,
     files: Vec<ManifestFile>,
-    /// The files and directories to remove after an error.
+    /// To remove after an error.
     created: Vec<String>,
 }
 
@@ -65,8 +65,7 @@ impl<'a> Target<'a> {
         self.durable.disk()
     }
 
-    /// Converts an error to one for the caller: only errors in the engine's own files stop the
-    /// engine.
+    /// Converts an error for the caller: only errors in the engine's own files stop the engine.
     pub(super) fn own(&self, error: Error) -> Error {
         match error {
             Error::Fatal(reason) if self.pin.durable().health().check().is_ok() => {
@@ -95,7 +94,6 @@ impl<'a> Target<'a> {
         self.durable.directory_barrier("")
     }
 
-    /// Makes the names of all files so far durable.
     pub(super) fn sync_directories(&self) -> Result<()> {
         if !sound!(true, "backup: write CONTROL before its files are durable") {
             return Ok(());
@@ -103,7 +101,7 @@ impl<'a> Target<'a> {
         DIRECTORIES.iter().chain(&[""]).try_for_each(|directory| self.durable.directory_barrier(directory))
     }
 
-    /// Links, clones or copies a file (durability::Z4): the whole file if it is no longer written,
+    /// Links, clones or copies a file (durability::Z4): all of it if it is no longer written,
     /// otherwise its first `bytes` bytes.
     pub(super) fn take(&mut self, path: &str, bytes: u64, is_final: bool) -> Result<()> {
         self.go_on()?;
@@ -145,7 +143,7 @@ impl<'a> Target<'a> {
         Ok(true)
     }
 
-    /// Copies the first `bytes` bytes of a file, and appends `behind`. Durable on return.
+    /// Appends `behind` to the first `bytes` bytes of the file. Durable on return.
     pub(super) fn copy(&mut self, path: &str, bytes: u64, behind: &[u8]) -> Result<()> {
         let source = self.open_source(path)?;
         let target = self.create_file(path)?;
@@ -165,7 +163,7 @@ impl<'a> Target<'a> {
         self.finish(&*target, path, at + behind.len() as u64, crc32c::crc32c_append(crc, behind))
     }
 
-    /// Writes CONTROL, durably.
+    /// Durable on return.
     pub(super) fn put_control(&mut self, control: &ControlBlock) -> Result<()> {
         let (path, bytes) = (page_map::CONTROL_PATH, page_map::control_bytes(control));
         let file = self.create_file(path)?;
@@ -179,7 +177,7 @@ impl<'a> Target<'a> {
         Ok(())
     }
 
-    /// Writes the manifest, durably: with it the snapshot is complete.
+    /// Durable on return: the manifest completes the snapshot.
     pub(super) fn put_manifest(&mut self, manifest: Manifest) -> Result<()> {
         let is_behind = self.files.last().is_some_and(|file| file.path == page_map::CONTROL_PATH);
         debug_assert!(is_behind, "Z5: MANIFEST comes behind CONTROL");
@@ -190,8 +188,8 @@ impl<'a> Target<'a> {
         self.durable.directory_barrier("")
     }
 
-    /// Removes everything created so far. Errors are ignored, because nothing needs the files. If
-    /// the directory remains, the next attempt fails because it exists.
+    /// Removes everything created so far. Errors are ignored, because nothing needs the files; but
+    /// while the directory remains, further attempts fail.
     pub(super) fn remove(&self) {
         self.created.iter().for_each(|path| drop(self.disk().unlink(path)));
         DIRECTORIES.iter().chain(&[""]).for_each(|directory| drop(self.disk().remove_dir(directory)));
@@ -226,7 +224,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Fails if the caller has interrupted the copying, or if the snapshot had to be abandoned.
+    /// Fails if the caller interrupts the copying, or if the snapshot had to be abandoned.
     fn go_on(&self) -> Result<()> {
         match (self.pace.interrupted)() {
             true => Err(Error::Interrupted),
@@ -234,7 +232,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Pauses for as long as `bytes` bytes take at the maximum rate.
+    /// Pauses for the time of `bytes` bytes at the maximum rate.
     fn pause(&mut self, bytes: u64) -> Result<()> {
         let Pace { clock, bytes_per_second, .. } = self.pace;
         let cost_ns = bytes.saturating_mul(1_000_000_000) / bytes_per_second.max(1);
@@ -254,7 +252,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Describes why the directory cannot be created, and what to do.
+/// Says why the directory cannot be created, and what to do.
 fn refused(path: &Path, error: std::io::Error) -> Error {
     let detail = match error.kind() {
         ErrorKind::AlreadyExists => {

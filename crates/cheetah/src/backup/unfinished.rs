@@ -5,9 +5,8 @@ use crate::base::sound;
 use crate::page_map::CONTROL_PATH;
 use cheetah_io::{Disk, SNAPSHOTS};
 
-/// Removes the snapshots that have no CONTROL: they cannot be opened, and their links keep files
-/// that the database has released. Called at startup. Directories that cannot be removed stay until
-/// the next startup. Blocks for I/O.
+/// Removes the snapshots without CONTROL: they cannot be opened, and their links keep files that
+/// the database has released. Leaves those it cannot remove to the next startup. Blocks for I/O.
 pub fn remove_unfinished(disk: &dyn Disk) {
     for name in disk.list(SNAPSHOTS).unwrap_or_default() {
         let root = format!("{SNAPSHOTS}/{name}");
@@ -19,7 +18,7 @@ pub fn remove_unfinished(disk: &dyn Disk) {
     }
 }
 
-/// Removes only the files of a snapshot: a directory that contains anything else stays.
+/// A directory that contains anything else stays.
 fn remove(disk: &dyn Disk, root: &str, names: &[String]) {
     for directory in DIRECTORIES.map(|directory| format!("{root}/{directory}")) {
         let names = disk.list(&directory).unwrap_or_default();

@@ -10,16 +10,15 @@
 //!
 //! Invariants
 //!   I1  CHECK neither blocks other transactions nor waits for them. Rows, entries and the count
-//!       are those of one snapshot, opened before the first page is copied: concurrent changes are
-//!       not seen, nothing is missed because of them, and purge keeps the versions that the
-//!       snapshot sees.
+//!       are those of one snapshot, opened before the first page is copied. So concurrent changes
+//!       are neither seen nor the cause of misses; purge keeps the versions that the snapshot sees.
 //!   I2  The check that all pages are used runs only if no transaction was active at the start,
 //!       and none has begun since.
 //!
 //! How it reads
-//!   It reads each tree once, in order, even if the tree is larger than memory: sums of hashes
-//!   show whether an index has what its rows should have. Only if a sum differs does it look up
-//!   each row and each entry, to name the faulty ones.
+//!   It reads each tree once, in order, even if the tree is larger than memory: sums of hashes show
+//!   whether an index has what its rows should have. Only if a sum differs does it look up each row
+//!   and each entry, to name the faulty ones.
 
 use crate::base::hash::HashSum;
 use crate::base::{sound, Error, ErrorKind, PageId, Result, TreeId};
@@ -36,15 +35,15 @@ pub use crate::table::{ExpectedEntries, ExpectedEntry};
 use crate::tree::TreeReport;
 use crate::txn::ReadView;
 
-/// The maximum number of findings kept for one table; further findings are only counted.
+/// Findings kept for one table; further findings are only counted.
 const FINDINGS_MAX: usize = 100;
-/// The number of records between two checks for an interrupt.
+/// Records between two checks for an interrupt.
 const RECORDS_PER_LOOK: u64 = 256;
 
 /// The findings of CHECK.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct CheckReport {
-    /// Descriptions of the faults; empty if there are none.
+    /// Descriptions of the faults.
     pub findings: Vec<String>,
     /// The number of faults.
     pub findings_count: u64,
@@ -57,7 +56,7 @@ pub struct CheckReport {
 }
 
 impl CheckReport {
-    /// Returns whether there are no faults.
+    /// Whether there are no faults.
     pub fn is_ok(&self) -> bool {
         self.findings_count == 0
     }
@@ -80,9 +79,8 @@ impl CheckReport {
 pub(crate) struct Checker<'a> {
     pub(crate) locker: &'a Locker,
     pub(crate) table: &'a Table,
-    /// The open snapshot.
     pub(crate) view: &'a ReadView,
-    /// The number of rows that the snapshot sees according to the table's counter, if known.
+    /// The rows that the snapshot sees according to the table's counter, if known.
     pub(crate) counted: Option<u64>,
 }
 
@@ -100,8 +98,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks an index, and calls `visit` with the key and payload of each record that the snapshot
-    /// sees. Ends with the first error of `visit`. A part that cannot be read is a finding.
+    /// Checks an index, and passes the key and payload of each record that the snapshot sees to
+    /// `visit`, whose first error ends the check. A part that cannot be read is a finding.
     fn each_record(
         &self,
         index_no: usize,
@@ -132,8 +130,7 @@ impl Checker<'_> {
         })
     }
 
-    /// Returns the stored row with the key `key` that the snapshot sees, if any: `record`, or an
-    /// older version in the buffer.
+    /// The stored row of `key` that the snapshot sees: `record`, or an older version in the buffer.
     fn seen_row<'r>(
         &self,
         key: &[u8],
@@ -147,8 +144,7 @@ impl Checker<'_> {
         })
     }
 
-    /// Returns the stored payload of an entry that the snapshot sees, if any. Otherwise like
-    /// [`seen_row`](Self::seen_row).
+    /// Like [`seen_row`](Self::seen_row), for the stored payload of an entry.
     fn seen_entry<'r>(
         &self,
         index_no: usize,
@@ -176,7 +172,7 @@ fn damage_as_finding<T>(error: Error, place: &str, findings: &mut Vec<String>) -
     }
 }
 
-/// Checks a table. Reads every page, and blocks for I/O.
+/// Reads every page; blocks for I/O.
 pub(crate) fn check_table(
     checker: Checker<'_>,
     extended: bool,
@@ -197,8 +193,7 @@ pub(crate) fn check_table(
     Ok(report)
 }
 
-/// Checks the pages of each index above the leaves, and the change files. Reads few pages, and
-/// blocks for I/O.
+/// Checks the pages above the leaves of each index, and the change files, with few page reads.
 pub(crate) fn check_inner_pages(locker: &Locker, table: &Table) -> Result<CheckReport> {
     let _usage = table.use_it()?;
     let mut report = CheckReport::default();
@@ -238,9 +233,8 @@ fn check_change_files(core: &Core, table: &Table, report: &mut CheckReport) {
     }
 }
 
-/// Returns the next transaction ID and the next stamp if no transaction is active and nothing
-/// remains to be purged. After any later transaction, at least one of them differs. Waits for a
-/// step of purge.
+/// Returns the next transaction ID and stamp if no transaction is active and nothing remains to be
+/// purged; any later transaction changes one of them. Waits for a step of purge.
 fn quiet_moment(core: &Core) -> Option<(u64, u64)> {
     let transactions = &core.transactions;
     let moment = (transactions.versions.next_txn().0, transactions.versions.next_stamp());
@@ -249,8 +243,8 @@ fn quiet_moment(core: &Core) -> Option<(u64, u64)> {
     (transactions.active.is_empty() && transactions.undo.is_purged()).then_some(moment)
 }
 
-/// If no transaction was active from before the walk until now, checks that every page that the
-/// tree owns was seen (I2). `quiet`: the result of [`quiet_moment`] before the walk.
+/// If no transaction was active from before the walk until now, checks that it saw every page that
+/// the tree owns (I2). `quiet`: the result of [`quiet_moment`] before the walk.
 fn check_owned_pages(
     checker: Checker<'_>,
     index_no: usize,
@@ -269,7 +263,7 @@ fn check_owned_pages(
     check_dictionaries(core, index.tree, &dictionaries, &index.name, report);
 }
 
-/// Reads the dictionaries of a tree, including those that no image read so far refers to.
+/// Also reads dictionaries that no image read so far refers to.
 fn check_dictionaries(core: &Core, tree: TreeId, pages: &[PageId], index: &str, report: &mut CheckReport) {
     report.pages += pages.len() as u64;
     for page in pages {
@@ -283,8 +277,8 @@ fn check_dictionaries(core: &Core, tree: TreeId, pages: &[PageId], index: &str, 
 pub struct Expected<'a, 'e> {
     /// Computes the entries of a row.
     pub entries: &'a mut ExpectedEntries<'e>,
-    /// Returns whether a payload of an index repeats what the key of its entry states. Then an
-    /// entry without a payload is equal to it.
+    /// Returns whether a payload of an index repeats its entry's key. Then the entry equals one
+    /// without a payload.
     pub repeats: &'a dyn Fn(usize, &[u8]) -> bool,
 }
 
@@ -296,11 +290,10 @@ struct RowWalk<'a, 'e> {
     values: Vec<Value>,
     row: Vec<u8>,
     entries: Vec<ExpectedEntry>,
-    /// The sums of the entries of all rows, by index position.
+    /// By index position.
     sums: Vec<HashSum>,
-    /// The number of rows that could not be read.
     unreadable: u64,
-    /// The number of pages of large values.
+    /// Pages of large values.
     pages: u64,
 }
 
@@ -311,7 +304,6 @@ impl<'a, 'e> RowWalk<'a, 'e> {
         Self { checker, extended, expected, values, row, entries, sums, unreadable: 0, pages: 0 }
     }
 
-    /// Reads a row, and adds its entries to the sums.
     fn sum_up(&mut self, key: &[u8], stored: &[u8], findings: &mut Vec<String>) -> Result<()> {
         if let Err(error) = self.read_row(stored) {
             if error.kind() == ErrorKind::Stopped {
@@ -333,8 +325,7 @@ impl<'a, 'e> RowWalk<'a, 'e> {
         Ok(())
     }
 
-    /// Adds an entry to the sum of its index. If the caller computes no entries, adds only the
-    /// clustered key of its row.
+    /// Adds an entry to the sum of its index: if the caller computes none, only the clustered key.
     fn add_entry(&self, sum: &mut HashSum, index_no: usize, key: &[u8], clustered: &[u8], payload: &[u8]) {
         match self.expected {
             Some(_) => sum.add([key, clustered, self.counted(index_no, payload)]),
@@ -372,7 +363,7 @@ impl<'a, 'e> RowWalk<'a, 'e> {
         Ok(())
     }
 
-    /// Returns the part of the caller's payload that counts, if the snapshot sees the entry.
+    /// The part of the caller's payload that counts, if the snapshot sees the entry.
     fn entry_payload(&self, index_no: usize, key: &[u8], clustered: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut copy = RecordCopy::default();
         if self.checker.table.tree(index_no)?.get(key, |record| copy.take(record))?.is_none() {
@@ -383,7 +374,7 @@ impl<'a, 'e> RowWalk<'a, 'e> {
         Ok(seen.map(|payload| self.counted(index_no, payload).to_vec()))
     }
 
-    /// Returns the caller's part of a stored payload; empty if it repeats the key.
+    /// The caller's part of a stored payload; empty if it repeats the key.
     fn counted<'p>(&self, index_no: usize, payload: &'p [u8]) -> &'p [u8] {
         let payload = caller_payload(payload);
         let repeats = |expected: &Expected<'_, '_>| (expected.repeats)(index_no, payload);
@@ -393,7 +384,7 @@ impl<'a, 'e> RowWalk<'a, 'e> {
         }
     }
 
-    /// Sets `self.entries` to the entries that the indexes should have for the row in `self.row`.
+    /// Sets `self.entries` to those of the row in `self.row`.
     fn compute_entries(&mut self, key: &[u8]) -> Result<()> {
         self.entries.clear();
         match &mut self.expected {
@@ -402,8 +393,7 @@ impl<'a, 'e> RowWalk<'a, 'e> {
         }
     }
 
-    /// Sets `self.row` to the row in the newest row-format version, with its large values inlined.
-    /// Checks all stored large values.
+    /// Sets `self.row` to the row in the newest version, with its large values inline and checked.
     fn read_row(&mut self, stored: &[u8]) -> Result<()> {
         let (core, table) = (self.checker.core(), self.checker.table);
         let (older, stored) = table.format_and_row(stored)?;
@@ -491,13 +481,11 @@ fn find_differences(
     Ok(())
 }
 
-/// Returns the clustered key at the end of a secondary entry's stored key.
 fn clustered_part<'k>(key: &'k [u8], payload: &[u8]) -> Option<&'k [u8]> {
     let (len, _) = varint::get(payload)?;
     key.get(key.len().checked_sub(usize::try_from(len).ok()?)?..)
 }
 
-/// Returns the caller's part of a secondary entry's payload.
 fn caller_payload(payload: &[u8]) -> &[u8] {
     let head = varint::get(payload).map_or(0, |(_, used)| used);
     payload.get(head..).unwrap_or_default()

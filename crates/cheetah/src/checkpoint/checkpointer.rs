@@ -15,19 +15,18 @@ use parking_lot::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-/// The number of pages between two syncs of a checkpoint that is written in steps.
+/// Pages between two syncs of a checkpoint that is written in steps.
 const PAGES_PER_SYNC: usize = 512;
-/// The number of leaves whose pending changes are saved in the time of one page write.
+/// Leaves whose pending changes are saved in the time of one page write.
 const SAVED_PER_WRITTEN: usize = 4;
 
 /// The state that a checkpoint needs from the layers above.
 pub(crate) trait StateAtSwitch {
-    /// Returns the state that belongs to the pages at this moment. Runs at the epoch switch, while
-    /// no mini-transaction is open; must not enter one, and does no I/O.
+    /// The state that belongs to the pages at this moment. Runs at the epoch switch, while no
+    /// mini-transaction is open; must not enter one, and does no I/O.
     fn state_at_switch(&self) -> State;
 }
 
-/// The parts of the engine that a checkpoint uses.
 pub(crate) struct CheckpointParts {
     pub(crate) health: Arc<Health>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -37,9 +36,8 @@ pub(crate) struct CheckpointParts {
     pub(crate) map: MapStore,
     /// Empty during redo.
     pub(crate) log: Arc<OnceLock<Log>>,
-    /// Whether background threads are running.
     pub(crate) has_threads: Arc<AtomicBool>,
-    /// The I/O operations per second that the background may use.
+    /// The background's I/O operations per second.
     pub(crate) io_capacity: Arc<AtomicU32>,
     /// Counts changes that are not logged.
     pub(crate) unlogged: Arc<AtomicU64>,
@@ -53,8 +51,7 @@ pub(crate) struct Checkpointer {
     pub(super) parts: CheckpointParts,
     /// Held during a checkpoint (K1).
     one: Mutex<()>,
-    /// The number of threads that wait for the checkpoint in progress. If there are any, the
-    /// checkpoint does not pause.
+    /// Threads that wait for the checkpoint in progress, which then does not pause.
     hurried: AtomicU32,
     pub(super) last: Mutex<LastCheckpoint>,
     pub(super) quiet: Mutex<Quiet>,
@@ -63,7 +60,6 @@ pub(crate) struct Checkpointer {
     pub(super) space_looked_at_ns: AtomicU64,
 }
 
-/// When and where the last checkpoint was made.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct LastCheckpoint {
     pub(super) lsn: Lsn,
@@ -75,8 +71,7 @@ pub(super) struct LastCheckpoint {
 }
 
 impl Checkpointer {
-    /// Creates the checkpointer of a startup. The last checkpoint is the loaded epoch, whose log
-    /// ends at `lsn`.
+    /// The last checkpoint is the loaded epoch, whose log ends at `lsn`.
     pub(crate) fn new(parts: CheckpointParts, lsn: Lsn) -> Self {
         let last = LastCheckpoint { lsn, at_ns: parts.clock.now_ns(), failed_at_ns: 0, outdated_bytes: 0 };
         let (one, hurried, quiet) = (Mutex::default(), AtomicU32::new(0), Mutex::default());
@@ -84,9 +79,9 @@ impl Checkpointer {
         Self { parts, one, hurried, last: Mutex::new(last), quiet, steps, space_looked_at_ns }
     }
 
-    /// Returns how long the steps of checkpoints took, including abandoned checkpoints. The steps
-    /// are the epoch switch; the saving and writing between two pauses, or all of it if a thread
-    /// waits for the checkpoint; and the end, with its syncs and the commit of the map.
+    /// How long the steps of checkpoints took, even of abandoned ones: the epoch switch; saving and
+    /// writing between two pauses, or all of it if a thread waits; the end, with syncs and map
+    /// commit.
     pub(crate) fn step_times(&self) -> LatencyCounts {
         self.steps.counts()
     }
@@ -96,15 +91,13 @@ impl Checkpointer {
         stalls.begin_operation(StallReason::Checkpoint, &self.steps, &*self.parts.clock)
     }
 
-    /// Called at the end of the startup: data that is outdated by then is no reason for a
-    /// checkpoint.
+    /// Called at the end of the startup: data already outdated is no reason for a checkpoint.
     pub(crate) fn startup_has_ended(&self) {
         self.last.lock().outdated_bytes = self.parts.upkeep.outdated_bytes();
     }
 
-    /// Makes all changes so far part of the database files, so that recovery does not need the log
-    /// for them. Must be called outside of mini-transactions; blocks, and makes a checkpoint in
-    /// progress hurry.
+    /// Makes all changes so far part of the database files, so that recovery needs no log for them.
+    /// Must be called outside of mini-transactions; blocks. A checkpoint in progress hurries.
     pub(crate) fn checkpoint(&self, above: &dyn StateAtSwitch) -> Result<()> {
         self.hurry();
         let one = self.one.lock();
@@ -124,9 +117,9 @@ impl Checkpointer {
         })
     }
 
-    /// Makes a checkpoint whose pages are written at an even rate. If `why` is `Idle`, first writes
-    /// pending changes into their leaves (K4). Writes without pauses if there are no background
-    /// threads, or if the checkpoint must free memory or space.
+    /// Makes a checkpoint whose pages are written at an even rate, or without pauses if there are
+    /// no background threads or it must free memory or space. If `why` is `Idle`, first writes
+    /// pending changes into their leaves (K4).
     pub(crate) fn spread_checkpoint(&self, above: &dyn StateAtSwitch, why: Reason) -> Result<()> {
         if sound!(why == Reason::Idle, "checkpoint: leave waiting what waits at rest") {
             self.come_to_rest();
@@ -139,8 +132,7 @@ impl Checkpointer {
         self.checkpoint_in_steps(above, STEP_PAGES, &mut |pages_left| pace.wait(pages_left))
     }
 
-    /// Writes pending changes into their leaves (K4). Stops when something is changed, or a thread
-    /// waits for a checkpoint.
+    /// Writes pending changes into their leaves (K4). Stops at a change, or when a thread waits.
     fn come_to_rest(&self) {
         let Self { parts, .. } = self;
         let changes = self.changes();
@@ -161,8 +153,7 @@ impl Checkpointer {
         }
     }
 
-    /// Writes `step_pages` pages at a time. After each step, calls `pause` with the number of pages
-    /// left.
+    /// Writes `step_pages` pages at a time, then calls `pause` with the number of pages left.
     pub(crate) fn checkpoint_in_steps(
         &self,
         above: &dyn StateAtSwitch,
@@ -183,7 +174,7 @@ impl Checkpointer {
         })
     }
 
-    /// Runs all steps; `write` may leave pages to the last step.
+    /// `write` may leave pages to the last step.
     fn run(
         &self,
         _one: MutexGuard<'_, ()>,
@@ -232,7 +223,7 @@ impl Checkpointer {
         self.recycle_log(&state)
     }
 
-    /// Runs the steps after the epoch switch. Returns the committed state.
+    /// Runs the steps after the epoch switch.
     fn write_and_commit<'p>(
         &self,
         mut ended: EndedEpoch<'p>,
@@ -279,7 +270,7 @@ impl Checkpointer {
         }
     }
 
-    /// Makes checkpoints run without pauses until [`end_hurry`](Self::end_hurry).
+    /// No checkpoint pauses until [`end_hurry`](Self::end_hurry).
     pub(crate) fn hurry(&self) {
         self.hurried.fetch_add(1, Relaxed);
     }
@@ -292,13 +283,12 @@ impl Checkpointer {
         self.hurried.load(Relaxed) > 0
     }
 
-    /// Merges the files of the page map if there are too many, and returns whether it did. Blocks
-    /// for I/O.
+    /// Merges the files of the page map if too many; returns whether it did. Blocks for I/O.
     pub(crate) fn merge_map_if_due(&self) -> Result<bool> {
         self.parts.map.merge_if_due()
     }
 
-    /// Like [`merge_map_if_due`](Self::merge_map_if_due), but ignores a full disk. Each startup
+    /// Like [`merge_map_if_due`](Self::merge_map_if_due), but ignores a full disk: each startup
     /// adds a file to the map, and the number of files is limited.
     pub(crate) fn merge_map_if_there_is_room(&self) -> Result<()> {
         match self.merge_map_if_due() {
@@ -315,30 +305,28 @@ impl Checkpointer {
         self.parts.map.file_bytes()
     }
 
-    /// Returns the end of the log; 0 during redo.
+    /// 0 during redo.
     pub(crate) fn log_end(&self) -> Lsn {
         self.parts.log.get().map_or(Lsn(0), Log::end)
     }
 
-    /// Returns the end of the log and the count of unlogged changes. Every change advances one of
-    /// them.
+    /// The end of the log and the count of unlogged changes: every change advances one of them.
     pub(super) fn changes(&self) -> Changes {
         (self.log_end(), self.parts.unlogged.load(Relaxed))
     }
 
-    /// Returns the bytes of log since the last checkpoint.
+    /// Since the last checkpoint.
     pub(super) fn log_bytes(&self) -> u64 {
         self.log_end().0.saturating_sub(self.last.lock().lsn.0)
     }
 
-    /// Returns the log since the last checkpoint, in percent of the maximum.
+    /// The log since the last checkpoint, in percent of the maximum.
     pub(crate) fn log_percent(&self) -> u64 {
         self.log_bytes().saturating_mul(100) / self.parts.log_bytes_max.max(1)
     }
 }
 
-/// Writes with intermediate syncs: one long sync at the end would make concurrent commits wait for
-/// the disk.
+/// Writes with intermediate syncs: concurrent commits would wait for one long sync at the end.
 fn write_in_steps(ended: &mut EndedEpoch<'_>, step_pages: usize, pause: &mut dyn FnMut(usize)) -> Result<()> {
     let mut pages_synced = ended.pages_left();
     while ended.write_some(step_pages)? > 0 {

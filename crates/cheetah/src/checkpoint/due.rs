@@ -4,24 +4,22 @@ use super::checkpointer::{Checkpointer, LastCheckpoint};
 use crate::base::Lsn;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// A checkpoint is due once the log since the last checkpoint reaches this percentage of its
-/// maximum size.
+/// Percentage of its maximum size at which the log since the last checkpoint makes one due.
 const LOG_PERCENT: u64 = 25;
-/// A database with changes gets a checkpoint once nothing has changed for this time. The checkpoint
-/// frees space for the file system, and leaves the next startup nothing to redo.
+/// A database gets a checkpoint once nothing has changed for this time: it frees space for the file
+/// system, and leaves the next startup nothing to redo.
 const IDLE_NS: u64 = 5_000_000_000;
-/// Outdated images are a reason for a checkpoint if their bytes exceed both this minimum and the
-/// live bytes divided by `OUTDATED_PART`.
+/// A checkpoint is due if outdated images exceed both this and the live bytes divided by
+/// `OUTDATED_PART`.
 const OUTDATED_BYTES_MIN: u64 = 32 << 20;
 const OUTDATED_PART: u64 = 3;
-/// A checkpoint no longer pauses if the outdated bytes exceed both this minimum and the live bytes
-/// multiplied by `HURRY_OUTDATED_TIMES`.
+/// A checkpoint no longer pauses if outdated images exceed both this and the live bytes multiplied
+/// by `HURRY_OUTDATED_TIMES`.
 const HURRY_OUTDATED_BYTES_MIN: u64 = 128 << 20;
 const HURRY_OUTDATED_TIMES: u64 = 2;
 
-/// `SPACE_LOOK_NS` is the minimum interval between two checks of the disk, and between a checkpoint
-/// and the next checkpoint for space. `SPACE_RETRY_NS` is the minimum interval between a failed
-/// checkpoint and the next checkpoint for space.
+/// Minimum interval between two checks of the disk, and between a checkpoint and the next one for
+/// space. After a failed checkpoint it is `SPACE_RETRY_NS`.
 const SPACE_LOOK_NS: u64 = 250_000_000;
 const SPACE_RETRY_NS: u64 = 1_000_000_000;
 /// A checkpoint for space is worthwhile if it frees more than the reserve divided by `SPACE_PART`.
@@ -34,7 +32,7 @@ pub(crate) enum Reason {
     Log,
     /// The changes of the epoch take a lot of memory.
     Memory,
-    /// Many outdated images can be freed only by a checkpoint.
+    /// Only a checkpoint can free many outdated images.
     OutdatedImages,
     /// The disk has little space, and a checkpoint frees some.
     Space,
@@ -47,25 +45,23 @@ pub(crate) enum Reason {
 /// See [`Checkpointer::changes`].
 pub(super) type Changes = (Lsn, u64);
 
-/// The last seen state of the changes, and the time at which it was first seen.
+/// The last seen changes, and when they were first seen.
 #[derive(Default, Debug)]
 pub(super) struct Quiet {
     changes: Changes,
     since_ns: u64,
-    /// The value of `changes` at the last attempt that failed to bring all pending changes into
-    /// their leaves.
+    /// The `changes` at the last failed attempt to bring all pending changes into their leaves.
     pub(super) failed_at: Option<Changes>,
 }
 
 impl Checkpointer {
-    /// Returns why the background should make a checkpoint now; `None` if it should not, or during
-    /// redo.
+    /// Why the background should make a checkpoint now; `None` if it should not, or during redo.
     pub(crate) fn due(&self) -> Option<Reason> {
         let log = self.parts.log.get()?;
         let last = *self.last.lock();
         let now_ns = self.parts.clock.now_ns();
         let since_ns = now_ns.saturating_sub(last.at_ns);
-        // Called by every check, to record when the last change was seen.
+        // Called by every check, to notice the last change.
         let is_quiet = self.is_quiet(now_ns);
         if self.log_percent() >= LOG_PERCENT {
             return Some(Reason::Log);
@@ -92,8 +88,8 @@ impl Checkpointer {
         }
     }
 
-    /// Returns whether the disk has little space and a checkpoint would free some, by freeing old
-    /// images and old log. Checks the disk at most once per `SPACE_LOOK_NS`.
+    /// Whether the disk has little space and freeing old images and log by a checkpoint would help.
+    /// Checks the disk at most once per `SPACE_LOOK_NS`.
     fn is_space_wanted(&self, last: &LastCheckpoint, now_ns: u64, outdated_bytes: u64) -> bool {
         let pool = &self.parts.pool;
         if now_ns.saturating_sub(self.space_looked_at_ns.load(Relaxed)) >= SPACE_LOOK_NS {
@@ -109,22 +105,21 @@ impl Checkpointer {
         gain_bytes > pool.space().reserve_bytes() / SPACE_PART || self.parts.upkeep.gains_by_checkpoint()
     }
 
-    /// Returns whether there is so much outdated data that a checkpoint in progress must not pause.
+    /// Whether outdated data is so much that a checkpoint in progress must not pause.
     pub(super) fn is_mostly_outdated(&self) -> bool {
         let most = HURRY_OUTDATED_BYTES_MIN.max(HURRY_OUTDATED_TIMES * self.parts.upkeep.live_bytes());
         self.outdated_bytes() > most
     }
 
-    /// Returns the bytes of the images rewritten or freed since the last checkpoint. Only the next
-    /// checkpoint frees them.
+    /// Bytes of images rewritten or freed since the last checkpoint, which only the next one frees.
     fn outdated_bytes(&self) -> u64 {
         let LastCheckpoint { outdated_bytes, .. } = *self.last.lock();
         let since = self.parts.upkeep.outdated_bytes().saturating_sub(outdated_bytes);
         u64::try_from(since).unwrap_or(0)
     }
 
-    /// Returns whether nothing has changed for `IDLE_NS`, and no attempt to bring all pending
-    /// changes into their leaves has failed since the last change.
+    /// Whether nothing has changed for `IDLE_NS`, and no attempt to bring all pending changes into
+    /// their leaves has failed since.
     fn is_quiet(&self, now_ns: u64) -> bool {
         let changes = self.changes();
         let mut quiet = self.quiet.lock();

@@ -14,22 +14,19 @@ use super::checkpointer::Checkpointer;
 use crate::base::Lsn;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The number of pages written between two readings of the clock.
+/// Pages written between two readings of the clock.
 pub(super) const STEP_PAGES: usize = 16;
-/// The fill of the log, in percent, at which the checkpoint should end.
+/// Percent of the log filled when the checkpoint should end.
 const AIM_LOG_PERCENT: u64 = 50;
-/// The fill of the log, in percent, from which the checkpoint does not pause, because writers will
-/// soon be slowed down.
+/// Percent of the log filled from which the checkpoint does not pause: writers will soon be slowed.
 const HURRY_LOG_PERCENT: u64 = 65;
-/// The maximum duration of a checkpoint, in seconds, if there is little to write and the log grows
-/// slowly.
+/// Seconds that a checkpoint takes, at most, if there is little to write and the log grows slowly.
 const SECONDS_MAX: u64 = 30;
-/// If writers flush more than one page for every `FLUSHED_SHARE` pages of the checkpoint, the
-/// checkpoint does not pause.
+/// The checkpoint does not pause if writers flush more than 1 / `FLUSHED_SHARE` of its pages.
 const FLUSHED_SHARE: u64 = 8;
-/// The interval at which a pause checks whether a thread waits.
+/// Interval at which a pause checks whether a thread waits.
 const LOOK_EVERY_NS: u64 = 5_000_000;
-/// The maximum delay that a checkpoint catches up on, in nanoseconds.
+/// The maximum delay that a checkpoint catches up on.
 const CATCH_UP_NS: u64 = 200_000_000;
 
 pub(super) struct Pace<'c> {
@@ -41,7 +38,6 @@ pub(super) struct Pace<'c> {
 }
 
 impl<'c> Pace<'c> {
-    /// Starts the schedule of a checkpoint that begins now.
     pub(super) fn start(checkpointer: &'c Checkpointer) -> Self {
         let parts = &checkpointer.parts;
         let (now_ns, flushes) = (parts.clock.now_ns(), parts.pool.flushes_before_modify());
@@ -70,7 +66,7 @@ impl<'c> Pace<'c> {
         }
     }
 
-    /// Returns whether the checkpoint must not pause (P1).
+    /// Whether the checkpoint must not pause (P1).
     fn is_hurried(&self) -> bool {
         self.checkpointer.is_hurried()
             || self.checkpointer.log_percent() >= HURRY_LOG_PERCENT
@@ -84,9 +80,8 @@ impl<'c> Pace<'c> {
         pages_per_second(pages_left, self.seconds_left(now_ns), log_percent, io_capacity)
     }
 
-    /// Returns the seconds left: until the log is as full as it should be at the end, if it
-    /// continues to grow as fast as since the checkpoint began, but at most until [`SECONDS_MAX`]
-    /// have passed (P2).
+    /// The seconds left until the log is as full as it should be at the end, if it grows as fast as
+    /// since the checkpoint began, but at most until [`SECONDS_MAX`] have passed (P2).
     fn seconds_left(&self, now_ns: u64) -> u64 {
         let elapsed_ms = (now_ns.saturating_sub(self.began_ns) / 1_000_000).max(1);
         let grown_bytes = self.checkpointer.log_end().0.saturating_sub(self.began.0).max(1);
@@ -98,8 +93,7 @@ impl<'c> Pace<'c> {
     }
 }
 
-/// The number of pages a second with which `pages_left` are written within `seconds_left`, or more
-/// when the log fills up.
+/// The rate that writes `pages_left` within `seconds_left`, or more when the log fills up.
 fn pages_per_second(pages_left: usize, seconds_left: u64, log_percent: u64, io_capacity: u32) -> u64 {
     let in_time = pages_left as u64 * 5 / (4 * seconds_left.max(1));
     let pressed = u64::from(io_capacity) * log_percent / 50;

@@ -14,29 +14,27 @@ use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// The interval at which the log is made durable if commits do not do it.
+/// Interval at which the log is made durable if commits do not do it.
 const FLUSH_EVERY_NS: u64 = 1_000_000_000;
 const RECORDS_PER_STEP: usize = 256;
 const DICTIONARIES_PER_STEP: usize = 16;
-/// The pause after returning free memory of the allocator, as a multiple of the time that the
-/// return took.
+/// The pause after returning the allocator's free memory, as a multiple of the time that took.
 const HOLES_PAUSES: u64 = 1000;
-/// The pause if the return took longer than `HOLES_NS_MAX`.
+/// The pause after a return that took longer than `HOLES_NS_MAX`.
 const HOLES_LONG_PAUSE_NS: u64 = 3_600_000_000_000;
 const HOLES_NS_MAX: u64 = 10_000_000;
 
-/// The background steps of an open database.
 pub(in crate::db) struct Background {
     core: Arc<Core>,
     flushed_at_ns: Mutex<u64>,
-    /// When free memory of the allocator may be returned next.
+    /// When the allocator's free memory may be returned next.
     holes_due_at_ns: Mutex<u64>,
     pub(in crate::db) waiting_snapshot: WaitingSnapshot,
     pub(in crate::db) key_rotation: KeyRotation,
     working_off: WorkingOff,
     pub(in crate::db) rest: Rest,
-    /// Whether a thread waits for the background to end. If so, statistics are abandoned, and
-    /// deletions of words are postponed.
+    /// A thread waits for the background to end: statistics are abandoned, and deletions of words
+    /// are postponed.
     hurries: Arc<AtomicBool>,
 }
 
@@ -54,7 +52,6 @@ impl Background {
         }
     }
 
-    /// Stops the engine because a step has panicked.
     pub(in crate::db) fn stop_after_panic(&self, thread: &str, panic: &(dyn Any + Send)) {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
@@ -70,15 +67,13 @@ impl Background {
         self.core.clock.now_ns()
     }
 
-    /// Makes the threads look for work, because a setting changed or a thread did something. Does
-    /// not block.
+    /// Wakes the threads because a setting changed or a thread did something. Does not block.
     pub(in crate::db) fn call(&self) {
         if self.rest.call(self.now_ns()) {
             self.core.pool.call_cleaner();
         }
     }
 
-    /// Ends the rest of the threads if there may be work for them.
     pub(in crate::db) fn look_for_signs(&self) {
         if self.rest.look(self.now_ns(), || self.signs()) {
             self.core.pool.call_cleaner();
@@ -96,8 +91,7 @@ impl Background {
         }
     }
 
-    /// Runs one step of each kind and returns whether anything was done. An error in one step does
-    /// not stop the others.
+    /// Runs one step of each kind, despite errors, and returns whether anything was done.
     pub(in crate::db) fn step(&self) -> Result<bool> {
         let steps = [
             Self::flush_step,
@@ -116,15 +110,15 @@ impl Background {
         done.into_iter().try_fold(false, |any, done| Ok(any | done?))
     }
 
-    /// Reports long stalls to the listener, which may do I/O. The step takes no latch and waits for
-    /// nothing in the database, so it runs even when everything else is stuck.
+    /// Reports long stalls to the listener, which may do I/O. Takes no latch and waits for nothing
+    /// in the database, so it runs even when everything else is stuck.
     pub(in crate::db) fn watch_step(&self) -> Result<bool> {
         self.core.health.stalls().look(self.core.clock.now_ns());
         Ok(false)
     }
 
-    /// Runs about once a second. Makes the log durable, shortens its files from time to time, and
-    /// abandons a waiting snapshot that has not been written for too long.
+    /// Runs about once a second. Makes the log durable, sometimes shortens its files, and abandons
+    /// a waiting snapshot that has not been written for too long.
     pub(in crate::db) fn flush_step(&self) -> Result<bool> {
         let now_ns = self.core.clock.now_ns();
         let mut at_ns = self.flushed_at_ns.lock();
@@ -145,8 +139,7 @@ impl Background {
         for _ in 0..DICTIONARIES_PER_STEP {
             let tree = match pool.dictionary_due()? {
                 DictionaryDue::Nothing => return Ok(false),
-                // At most one replacement per step: with more, dictionaries would be replaced again
-                // before any page is written with them.
+                // At most one replacement per step: pages should use it before the next one.
                 DictionaryDue::Replaced => return Ok(false),
                 DictionaryDue::Done => continue,
                 DictionaryDue::Trial(tree) => tree,
@@ -170,7 +163,6 @@ impl Background {
     /// Writes the dirty pages that are due, and makes dictionaries for them.
     pub(in crate::db) fn clean_step(&self) -> Result<bool> {
         let core = &self.core;
-        // An error in the dictionaries does not stop pages from being written.
         let dictionaries = match self.noted("making dictionaries", self.dictionary_step()) {
             Err(fatal @ Error::Fatal(_)) => return Err(fatal),
             done => done.unwrap_or(false),
@@ -179,24 +171,21 @@ impl Background {
         Ok(self.noted("writing changed pages", written.map(|pages| pages > 0))? || dictionaries)
     }
 
-    /// Moves images out of segments that are mostly dead, and releases the files of snapshots that
-    /// were set aside.
+    /// Moves images out of mostly dead segments, and releases the files of snapshots set aside.
     pub(in crate::db) fn collect_step(&self) -> Result<bool> {
         let core = &self.core;
-        // Not done in the step that flushes the log, which would have to wait for thousands of
-        // unlinks.
+        // Not in the step that flushes the log, which would have to wait for thousands of unlinks.
         self.waiting_snapshot.let_go();
         let moved = core.upkeep.gc_step(core.clock.now_ns(), core.pace.io_capacity());
         self.noted("freeing space", moved)
     }
 
-    /// Continues the rollbacks left to the background.
     pub(in crate::db) fn rollback_step(&self) -> Result<bool> {
         self.noted("rollbacks", self.core.unfinished.step(&self.core))
     }
 
-    /// Frees some of what is no longer needed: remains of committed transactions, pages of dropped
-    /// trees, undo pages. An error in one part does not stop the other parts.
+    /// Frees remains of committed transactions, pages of dropped trees, and undo pages, in part. An
+    /// error in one kind does not stop the others.
     pub(in crate::db) fn free_step(&self) -> Result<bool> {
         let core = &self.core;
         let mut purged = self.noted("purge", core.purge.step(core, RECORDS_PER_STEP));
@@ -214,8 +203,8 @@ impl Background {
         core.dropping.lock().step(&core.catalog, &core.pool)
     }
 
-    /// Finishes remaining rollbacks and purge, and frees dropped trees and undo pages, as far as
-    /// possible without taking long. The next startup does the rest.
+    /// Finishes rollbacks, purge and frees as far as possible without taking long. The next startup
+    /// does the rest.
     pub(in crate::db) fn finish_frees(&self) {
         let core = &self.core;
         let _ = self.noted("rollbacks", core.unfinished.finish_at_close(core).map(|()| true));
@@ -224,8 +213,8 @@ impl Background {
         while core.trim_undo() {}
     }
 
-    /// Drops the table of removals if it is empty, because older versions of the engine do not know
-    /// it. Runs when the database is closed, after the frees.
+    /// Drops an empty table of removals, which older versions of the engine do not know. Runs when
+    /// the database is closed, after the frees.
     pub(in crate::db) fn leave_nothing_new(&self) {
         let _ = self.noted("dropping the table of removed words", drop_if_empty(&self.core).map(|()| true));
         while let Ok(true) = self.noted("dropping tables", self.free_dropped_trees()) {}
@@ -256,10 +245,9 @@ impl Background {
         Ok(done)
     }
 
-    /// Returns memory that threads have freed from the allocator to the operating system, if the
-    /// amount matters. Allocating threads may have to wait meanwhile, so this takes at most a
-    /// thousandth of the time. It is skipped if the heap of the process is so large that the
-    /// engine's part does not matter.
+    /// Returns the allocator's free memory to the operating system, if the amount matters.
+    /// Allocating threads may have to wait meanwhile, so this takes at most a thousandth of the
+    /// time. Skipped if the engine's part of the heap of the process does not matter.
     fn give_holes_back(&self) {
         let begun_ns = self.core.clock.now_ns();
         let mut due_at_ns = self.holes_due_at_ns.lock();
@@ -279,13 +267,11 @@ impl Background {
         self.noted("rotating encryption keys", self.key_rotation.step(&self.core))
     }
 
-    /// Deletes the words of a deleted row, if there is one.
     pub(in crate::db) fn words_step(&self) -> Result<bool> {
         self.noted("deleting words of removed rows", self.working_off.step(&self.core, &self.hurries))
     }
 
-    /// Reads an image, or a block of a change file, to find damage, if due. At the end of a pass,
-    /// reads the page map.
+    /// Reads an image, or a block of a change file, if due; at the end of a pass, the page map.
     pub(in crate::db) fn scrub_step(&self) -> Result<bool> {
         const PLACE: &str = "scrubbing";
         let (core, errors) = (&self.core, self.core.health.background_errors());
@@ -310,8 +296,8 @@ impl Background {
         Ok(true)
     }
 
-    /// Makes checkpoints run without pauses, and keeps statistics from being taken and words from
-    /// being deleted, until [`Self::end_hurry`].
+    /// Until [`Self::end_hurry`], checkpoints do not pause, no statistics are taken and no words
+    /// are deleted.
     pub(in crate::db) fn hurry(&self) {
         self.hurries.store(true, Relaxed);
         self.core.checkpointer.hurry();
@@ -323,8 +309,7 @@ impl Background {
     }
 }
 
-/// Returns when free memory of the allocator may be returned next, after a return that ran from
-/// `begun_ns` to `ended_ns`.
+/// `begun_ns` and `ended_ns`: when a return of free memory ran.
 fn next_give_back_ns(begun_ns: u64, ended_ns: u64) -> u64 {
     let taken_ns = ended_ns - begun_ns;
     ended_ns + if taken_ns > HOLES_NS_MAX { HOLES_LONG_PAUSE_NS } else { taken_ns * HOLES_PAUSES }

@@ -12,11 +12,11 @@ const NS_PER_S: u64 = 1_000_000_000;
 pub struct SnapshotOrder<'a> {
     /// The directory to create; it must not exist.
     pub path: &'a Path,
-    /// A directory that must not contain the snapshot. Nor must this database's directory contain
-    /// it, except in `snapshots`.
+    /// A directory that must not contain the snapshot. Nor may this database's, except in
+    /// `snapshots`.
     pub outside_of: &'a Path,
-    /// Selects the prepared transactions to roll back in the snapshot: those whose coordinator will
-    /// not know them there.
+    /// Selects the prepared transactions to roll back in the snapshot, where their coordinator will
+    /// not know them.
     pub is_own: &'a dyn Fn(&Xid) -> bool,
     /// Notes for the manifest, if the snapshot is pinned now.
     pub notes: &'a [Note],
@@ -44,14 +44,13 @@ impl Db {
         Ok(pinned)
     }
 
-    /// Pins a snapshot for the next [`create_snapshot`](Self::create_snapshot). A snapshot that is
-    /// already waiting is set aside: the background releases its files. `notes` will be in the
-    /// manifest. Returns whether a snapshot waits now; false if waiting snapshots are disabled.
-    /// After an error the next call that would write the snapshot fails, too.
+    /// Pins a snapshot for the next [`create_snapshot`](Self::create_snapshot). A snapshot already
+    /// waiting is set aside: the background releases its files. `notes` will be in the manifest.
+    /// Returns false if waiting snapshots are disabled, otherwise true. After an error the next
+    /// call that would write the snapshot fails, too.
     pub fn pin_waiting_snapshot(&self, notes: Vec<Note>) -> Result<bool> {
         let since_ns = self.0.core.clock.now_ns();
         let waiting = &self.0.background.waiting_snapshot;
-        // An earlier snapshot is of no use to the backup that begins now.
         waiting.set_aside();
         if !waiting.may_be() {
             return Ok(false);
@@ -71,8 +70,7 @@ impl Db {
             return self.write_snapshot(&self.pin_snapshot()?, order, order.notes);
         };
         let written = self.write_snapshot(&found.snapshot, order, &found.notes);
-        // In this case, the error says that the snapshot was abandoned, and the next call writes a
-        // newly pinned snapshot.
+        // This error reports the abandoned snapshot, so the next call writes a newly pinned one.
         let is_told = matches!(written, Err(Error::DiskFull(_))) && found.snapshot.check().is_err();
         if written.is_err() && !is_told {
             waiting.put_back(&self.0.core, found);
@@ -92,15 +90,13 @@ impl Db {
         snapshot.write_to(order.path, order.outside_of, pace, order.is_own, notes)
     }
 
-    /// Sets the age, in seconds, after which a waiting snapshot is abandoned. With 0, no snapshot
-    /// is kept waiting.
+    /// Sets the age in seconds after which a waiting snapshot is abandoned. With 0, none waits.
     pub fn set_snapshot_max_age(&self, seconds: u64) {
         self.0.background.waiting_snapshot.set_max_age(seconds);
         self.0.background.call();
     }
 
-    /// Returns the number of pins, the age of the waiting snapshot, and the bytes of files kept
-    /// only for pins.
+    /// The pins, the age of the waiting snapshot, and the bytes of files kept only for pins.
     pub(in crate::db) fn snapshot_status(&self) -> [(&'static str, u64); 3] {
         let core = &self.0.core;
         let (pins_count, held_bytes) = core.pool.segments().durable().pinned();

@@ -8,27 +8,27 @@ use crate::tree::SeekMode;
 use crate::txn::TableMode;
 use std::sync::Arc;
 
-/// The number of rows that are read at a time, and between two checks for an interrupt.
+/// Rows read at a time, and between two checks for an interrupt.
 const ROWS_PER_STEP: usize = 512;
-/// A round that finds fewer changed rows than this is the last one before the table is locked.
-/// There are at most `ROUNDS_MAX` rounds.
+/// A round with fewer changed rows is the last one before the table is locked, as is round
+/// `ROUNDS_MAX`.
 const ROWS_OF_SHORT_ROUND: u64 = 512;
 const ROUNDS_MAX: usize = 32;
 
-/// Indexes being built for a table, see [`Transaction::begin_build`]. If this is dropped before a
-/// change of the definition takes the indexes over, they are removed.
+/// Indexes being built for a table, see [`Transaction::begin_build`]. They are removed when this is
+/// dropped, unless a change of the definition has taken them over.
 #[derive(Debug)]
 pub struct Build(build::Build);
 
 impl Build {
-    /// Returns the clustered key and the stored row, with large values inlined, of the row for
-    /// which [`Transaction::run_build`] or [`Transaction::finish_build`] returned `DuplicateKey`.
-    /// The index position in that error counts the new indexes, from 1.
+    /// The clustered key and the stored row, with large values inlined, of the row that
+    /// [`Transaction::run_build`] or [`Transaction::finish_build`] refused with `DuplicateKey`. The
+    /// index position in that error counts the new indexes, from 1.
     pub fn refused(&self) -> Option<(&[u8], &[u8])> {
         self.0.refused().map(|refused| (refused.key.as_slice(), refused.row.as_slice()))
     }
 
-    /// Returns the indexes for a change of the definition to take over; `None` before
+    /// The indexes for a change of the definition to take over; `None` before
     /// [`Transaction::finish_build`].
     pub fn indexes(&self) -> Option<BuiltIndexes> {
         self.0.indexes()
@@ -48,10 +48,9 @@ impl Transaction {
 
     /// Begins to build indexes for a table from the rows committed now. `with_values`: the entries
     /// need large values, so rows are passed with them inlined. Calls
-    /// [`keep_loads_off`](Self::keep_loads_off) first. Fails with `Limit` if there would be too
-    /// many indexes or too long keys, and with `NoSuchTable`. Fails with `Unsupported` if too many
-    /// statements are sorting already, or if this transaction has written, because its changes are
-    /// not committed.
+    /// [`keep_loads_off`](Self::keep_loads_off) first. Fails with `Limit` for too many indexes or
+    /// too long keys, with `NoSuchTable`, and with `Unsupported` if too many statements are sorting
+    /// already, or if this transaction has written, because its changes are not committed.
     pub fn begin_build(
         &mut self,
         table: &Arc<Table>,
@@ -69,11 +68,11 @@ impl Transaction {
 
     /// Builds the indexes and updates them, durably, to the rows committed at the end of the build.
     /// Other transactions may write the table meanwhile. First waits for prepared transactions that
-    /// have locked the table, because otherwise [`finish_build`](Self::finish_build) would wait for
+    /// have locked the table, because [`finish_build`](Self::finish_build) would otherwise wait for
     /// them after all the work; this wait can fail with `LockTimeout`. `entries_of` computes the
-    /// entries of a row. `progress` is called now and then. May take long, and can be interrupted,
-    /// see [`interrupt_when`](Self::interrupt_when). Fails with `DuplicateKey` if two rows that
-    /// were committed at the same time have the same unique key, and with `DiskFull`.
+    /// entries of a row. `progress` is called repeatedly. May take long, and
+    /// [`interrupt_when`](Self::interrupt_when) can interrupt it. Fails with `DuplicateKey` if two
+    /// rows that were committed at the same time have the same unique key, and with `DiskFull`.
     pub fn run_build(
         &mut self,
         build: &mut Build,

@@ -27,8 +27,7 @@ pub struct Env {
     pub clock: Arc<dyn Clock>,
 }
 
-/// An open database. Clones share it. Dropping the last clone without [`close`](Db::close) is like
-/// a crash.
+/// An open database; clones share it. Dropping all without [`close`](Db::close) is like a crash.
 #[derive(Clone)]
 pub struct Db(pub(in crate::db) Arc<Inner>);
 
@@ -40,12 +39,12 @@ pub(in crate::db) struct Inner {
     _lock: Box<dyn DirLock>,
 }
 
-/// Stops a database until it is opened again; does not keep the database open.
+/// Stops a database until it is opened again, and does not keep it open.
 #[derive(Debug)]
 pub struct Stopper(Weak<Health>);
 
 impl Stopper {
-    /// Returns whether the database is still open.
+    /// Whether the database is still open.
     pub fn is_open(&self) -> bool {
         self.0.strong_count() > 0
     }
@@ -92,8 +91,8 @@ impl Db {
     }
 
     /// Ends the background threads and makes a checkpoint, so that the next startup has nothing to
-    /// redo. The caller should first end all transactions. A transaction that is still open, or
-    /// that cannot be rolled back now or soon, will be rolled back after the next startup.
+    /// redo. The caller should first end all transactions. The next startup rolls back a
+    /// transaction that is still open, or that cannot be rolled back now or soon.
     pub fn close(&self) -> Result<()> {
         self.stop_threads();
         self.0.background.waiting_snapshot.clear();
@@ -113,20 +112,20 @@ impl Db {
         Ok(())
     }
 
-    /// Runs one step of everything that the threads would do, and returns whether anything was
-    /// done. For callers that start no background threads.
+    /// Runs one step of all the threads' work, and returns whether anything was done. For callers
+    /// that start no background threads.
     pub fn run_background(&self) -> Result<bool> {
         self.0.background.step()
     }
 
-    /// Sets what a commit waits for, like `innodb_flush_log_at_trx_commit`: 0 nothing, 1 the log is
-    /// on disk, 2 the log is written to its file.
+    /// Sets when a commit returns, like `innodb_flush_log_at_trx_commit`: 0 at once, 1 when the log
+    /// is on disk, 2 when the log is written to its file.
     pub fn set_flush_log_at_commit(&self, mode: u8) {
         self.0.core.journal.set_flush_mode(mode.min(2));
     }
 
     /// Sets the engine's memory limit to `bytes`, or to the minimum that it needs, and returns the
-    /// new size. Memory is allocated as it is needed. Memory beyond a lower limit is freed in the
+    /// new limit. Memory is allocated as it is needed; memory beyond a lower limit is freed in the
     /// background. Parts that were set aside when the database was opened keep their size
     /// (`memory`, durability::M3).
     pub fn set_buffer_pool_bytes(&self, bytes: u64) -> u64 {
@@ -136,7 +135,7 @@ impl Db {
     }
 
     /// Sets whether changes of rows and of secondary index entries may be pending in memory for a
-    /// cold leaf. Changes that are already pending remain so.
+    /// cold leaf. Pending changes remain so.
     pub fn set_buffering(&self, is_on: bool) {
         self.0.core.leaves.set_buffering(is_on);
     }
@@ -146,24 +145,24 @@ impl Db {
         self.0.core.pace.set_io_capacity(operations_per_second.max(1));
     }
 
-    /// Makes the background read all images in turn at this rate, to find damage before a statement
-    /// needs the image; at most one pass a day. With 0, the default, it reads none. Damage is
-    /// reported as a background error.
+    /// Makes the background read all images in turn at this rate, at most one pass a day, to find
+    /// damage before a statement needs the image. Damage is reported as a background error. With 0,
+    /// the default, it reads none.
     pub fn set_scrub_rate(&self, bytes_per_second: u64) {
         self.0.core.upkeep.set_scrub_rate(bytes_per_second);
         self.0.background.call();
     }
 
-    /// Makes the newest versions of these server keys and of key 1 the current keys. Key 1 encrypts
-    /// data that belongs to no table. Requests the versions from the key service; blocks for I/O if
-    /// any version is new. Fails with `Key` if the service lacks one.
+    /// Makes the newest versions of these server keys and of key 1 current. Key 1 encrypts data
+    /// that belongs to no table. Requests the versions from the key service, and blocks for I/O if
+    /// any is new. Fails with `Key` if the service lacks one.
     pub fn use_keys(&self, ids: &[u32]) -> Result<()> {
         self.0.core.use_keys(ids)
     }
 
-    /// Sets whether to encrypt tables whose definitions have no encryption option. The background
-    /// encrypts or decrypts the existing tables. Requests the keys of these tables from the key
-    /// service: fails with `Key` if it lacks one; then nothing has changed.
+    /// Sets whether to encrypt tables without an encryption option in their definitions. The
+    /// background encrypts or decrypts existing tables. Requests these tables' keys from the key
+    /// service: fails with `Key`, and changes nothing, if it lacks one.
     pub fn set_encrypt_tables(&self, is_on: bool) -> Result<()> {
         let core = &self.0.core;
         if is_on {
@@ -189,22 +188,19 @@ impl Db {
         })
     }
 
-    /// Sets how many versions old a page's key must be before the background re-encrypts the page.
-    /// With 1, the default, a page is re-encrypted as soon as there is a newer version; with 0,
-    /// never.
+    /// Sets how many versions old a page's key must be before the background re-encrypts the page:
+    /// 1, the default, re-encrypts it as soon as there is a newer version; 0 never.
     pub fn set_rotate_key_age(&self, versions: u32) {
         self.0.core.pool.keys().set_rotate_age(versions);
         self.0.background.call();
     }
 
-    /// Returns whether the background still has to check whether pages are encrypted as they should
-    /// be.
+    /// Whether the background still has to check the encryption of pages.
     pub fn is_rotating(&self) -> bool {
         self.0.background.key_rotation.is_due(&self.0.core)
     }
 
-    /// Returns the number of images that the background has encrypted or decrypted since startup,
-    /// because keys or settings changed.
+    /// The number of images encrypted or decrypted since startup because keys or settings changed.
     pub fn rotated_images(&self) -> u64 {
         self.0.core.upkeep.rotated_count()
     }
@@ -220,13 +216,12 @@ impl Db {
     }
 
     /// Like [`create_table`](Self::create_table), with a description of the columns, and foreign
-    /// key constraints. Fails with `Constraint` if the constraints are invalid, or if the table
-    /// does not fit constraints that refer to a table of its name.
+    /// key constraints. Fails with `Constraint` if these are invalid, or if the table does not fit
+    /// constraints that refer to a table of its name.
     pub fn create_table_with(&self, spec: &TableSpec, constraints: &Constraints) -> Result<Arc<Table>> {
         ddl::create_table(&self.0.core, spec, constraints)
     }
 
-    /// Creates a table as another database has defined it, except for its IDs.
     pub(crate) fn create_defined(&self, def: TableDef) -> Result<Arc<Table>> {
         ddl::create_defined(&self.0.core, def)
     }
@@ -243,13 +238,13 @@ impl Db {
         ddl::drop_table(&self.0.core, name, referenced)
     }
 
-    /// Returns the number of changes of definitions since startup. Once the number has grown,
-    /// constraints that a caller looked up earlier may be outdated.
+    /// The number of changes of definitions since startup. Once it has grown, constraints looked up
+    /// earlier may be outdated.
     pub fn definition_changes(&self) -> u64 {
         self.0.core.catalog.changes()
     }
 
-    /// Makes generated constraint names begin with what `show` returns for the part of the table's
+    /// Makes generated constraint names begin with the result of `show` for the part of the table's
     /// name after the database. Only the first call has an effect.
     pub fn show_names_with(&self, show: impl Fn(&str) -> String + Send + Sync + 'static) {
         self.0.core.catalog.show_names_with(Box::new(show));
@@ -262,24 +257,24 @@ impl Db {
         core.refusals.note(core.moment(), text);
     }
 
-    /// Returns the constraints whose child is this table, with their current supporting indexes.
+    /// The constraints whose child is this table, with their current supporting indexes.
     pub fn constraints_of_child(&self, table: &Arc<Table>) -> Vec<ForeignKey> {
         foreign_keys::of_child(&self.0.core.catalog, table)
     }
 
-    /// Returns the constraints whose parent is this table.
+    /// The constraints whose parent is this table.
     pub fn constraints_of_parent(&self, table: &Arc<Table>) -> Vec<ForeignKey> {
         foreign_keys::of_parent(&self.0.core.catalog, table)
     }
 
-    /// Returns the constraints that a new definition would add to a table, with the indexes that
-    /// would support them. Fails with `Constraint` if the table may not have them.
+    /// The constraints that a new definition would add to a table, with the indexes that would
+    /// support them. Fails with `Constraint` if the table may not have them.
     pub fn constraints_to_add(&self, table: &Arc<Table>, new: &Constraints) -> Result<Vec<ForeignKey>> {
         let _ddl = self.0.core.catalog.lock_ddl();
         foreign_keys::of_definition(&self.0.core.catalog, table, new)
     }
 
-    /// Returns all constraints, sorted by the child's name and their own.
+    /// All constraints, sorted by the child's name and their own.
     pub fn constraints(&self) -> Vec<ForeignKey> {
         foreign_keys::all(&self.0.core.catalog)
     }
@@ -295,9 +290,9 @@ impl Db {
         ddl::rename_table_again(&self.0.core, from, to)
     }
 
-    /// Records that the tables whose names begin with `prefix` are the remainder of a larger table,
-    /// some of whose rows disappeared without being deleted, as when a partition is dropped.
-    /// Snapshots older than this call are refused these tables (`TableChanged`).
+    /// Records that the tables whose names begin with `prefix` remain of a larger table, some of
+    /// whose rows disappeared without being deleted, as when a partition is dropped. Snapshots
+    /// older than this call are refused these tables (`TableChanged`).
     pub fn note_remainders(&self, prefix: &str) {
         ddl::note_remainders(&self.0.core, prefix);
     }
@@ -316,7 +311,7 @@ impl Db {
 
     /// Gives tables new definitions without changing their rows: all of the tables or none. The
     /// caller must ensure that no statement uses the tables; their handles return `NoSuchTable`
-    /// from now on. Blocks for one sync of the log. Fails with `Limit` if a named index does not
+    /// from now on. Blocks for one sync of the log. Fails with `Limit` for an index that does not
     /// exist.
     pub fn alter_tables(&self, alterations: &[Alteration]) -> Result<()> {
         alter::alter_tables(&self.0.core, alterations)
@@ -327,27 +322,25 @@ impl Db {
         self.0.core.catalog.by_name(name)
     }
 
-    /// Returns the posting table of a full-text index, given by its position from 0. Its rows are
-    /// written and read by [`Transaction::insert_words`] and related functions. Fails with `Limit`
-    /// if there is no such index.
+    /// The posting table of a full-text index, by its position from 0, for
+    /// [`Transaction::insert_words`] and the like. Fails with `Limit` if there is no such index.
     pub fn postings(&self, table: &Table, index_no: usize) -> Result<Arc<Table>> {
         self.table(&table.fulltext_index(index_no)?.postings)
     }
 
-    /// Creates an empty posting table for a full-text index that a change of the definition of
-    /// `table` will add ([`FulltextFrom::Built`](crate::table::FulltextFrom)), with words of at
-    /// most `max_word_bytes`. Durable on return.
+    /// Creates an empty posting table, with words of at most `max_word_bytes`, for a full-text
+    /// index that a change of the definition of `table` will add
+    /// ([`FulltextFrom::Built`](crate::table::FulltextFrom)). Durable on return.
     pub fn new_postings(&self, table: &Table, max_word_bytes: u32) -> Result<NewPostings> {
         NewPostings::new(&self.0.core, table, max_word_bytes)
     }
 
-    /// Returns the quarantined tables, each with the reason: damage that was found when the
-    /// database was opened, now or earlier.
+    /// The quarantined tables, each with the damage found when the database was opened.
     pub fn quarantined_tables(&self) -> Vec<(String, String)> {
         self.0.core.catalog.quarantined()
     }
 
-    /// Returns the names of all tables, sorted.
+    /// The names of all tables, sorted.
     pub fn table_names(&self) -> Vec<String> {
         self.0.core.catalog.names()
     }
@@ -364,14 +357,14 @@ impl Db {
 
     /// Sets `later`, which is called for two transactions of one deadlock whose sessions are
     /// [known](Transaction::report_waits), and returns the session that must commit after the
-    /// other. The transaction of the other session is not rolled back, regardless of how much work
-    /// it has done. If `later` returns `None`, or the sessions are not known, the transaction with
-    /// the least work is rolled back. `later` may be called on any thread that requests a lock; it
-    /// must not wait, nor use the engine. Only the first call has an effect.
+    /// other. The other session's transaction is not rolled back, however little work it has done.
+    /// If `later` returns `None`, or the sessions are not known, the transaction with the least
+    /// work is rolled back. `later` may be called on any thread that requests a lock; it must not
+    /// wait, nor use the engine. Only the first call has an effect.
     ///
     /// Without this function, a replica that applies in parallel may repeatedly roll back the
-    /// transaction that must commit first. The reason is that the retry conflicts with the other
-    /// transaction before that one has made progress.
+    /// transaction that must commit first: its retry conflicts with the other transaction before
+    /// that one has made progress.
     pub fn set_victim_choice(
         &self,
         later: impl Fn(SessionId, SessionId) -> Option<SessionId> + Send + Sync + 'static,
@@ -379,9 +372,9 @@ impl Db {
         self.0.core.set_victim_choice(later);
     }
 
-    /// Like [`Transaction::check_table`], in a separate transaction, and without comparing the
-    /// entries that a caller would compute. If `extended`, also reads every large value; otherwise
-    /// checks only that its pages exist.
+    /// Like [`Transaction::check_table`], in a separate transaction, and without comparing entries
+    /// with those that a caller computes. If `extended`, reads every large value; otherwise checks
+    /// only that its pages exist.
     pub fn check_table(&self, table: &Arc<Table>, extended: bool) -> Result<CheckReport> {
         self.begin().check_table_as(table, extended, None)
     }
@@ -401,24 +394,23 @@ impl Db {
         self.0.core.checkpoint()
     }
 
-    /// Returns the errors that do not stop the engine and belong to no statement that could report
-    /// them, each with its place.
+    /// The errors, with their places, that neither stop the engine nor belong to a statement.
     pub fn background_errors(&self) -> Vec<(&'static str, String)> {
         self.0.core.health.background_errors().list()
     }
 
-    /// Sends every new entry of [`background_errors`](Self::background_errors), and the existing
-    /// ones, to `listener`. Only the first call has an effect.
+    /// Sends all [`background_errors`](Self::background_errors), existing and new, to `listener`.
+    /// Only the first call has an effect.
     pub fn announce_background_errors_to(&self, listener: impl Fn(&str) + Send + Sync + 'static) {
         self.0.core.health.background_errors().announce_to(listener);
     }
 
-    /// Returns why the engine has stopped, if it has.
+    /// Why the engine has stopped, if it has.
     pub fn stopped(&self) -> Option<String> {
         self.0.core.health.reason().map(str::to_owned)
     }
 
-    /// Returns a handle that can stop the database, for code that catches a panic.
+    /// A handle that can stop the database, for code that catches a panic.
     pub fn stopper(&self) -> Stopper {
         Stopper(Arc::downgrade(&self.0.core.health))
     }

@@ -16,7 +16,7 @@ use crate::table::Table;
 use crate::txn::TableMode;
 use std::sync::Arc;
 
-/// The number of rows between two updates of the recorded row count.
+/// Rows between two updates of the recorded row count.
 const ROWS_PER_NOTE: u64 = 64;
 
 /// A load of one table, see [`Transaction::begin_load`]. Dropping it before it has ended leaves the
@@ -24,7 +24,6 @@ const ROWS_PER_NOTE: u64 = 64;
 #[derive(Debug)]
 pub struct Load {
     load: load::Load,
-    /// Whether its rows become visible with the commit.
     is_of_transaction: bool,
     rows: u64,
 }
@@ -34,8 +33,8 @@ impl Load {
         Self { load: load::Load::new(table, is_of_transaction), is_of_transaction, rows: 0 }
     }
 
-    /// Returns the clustered key and the stored row, with large values inlined, of the row for
-    /// which [`Transaction::load`] or [`Transaction::finish_load`] returned `DuplicateKey`.
+    /// The clustered key and the stored row, with large values inline, of the row that
+    /// [`Transaction::load`] or [`Transaction::finish_load`] refused with `DuplicateKey`.
     pub fn refused(&self) -> Option<(&[u8], &[u8])> {
         self.load.refused().map(|refused| (refused.key.as_slice(), refused.row.as_slice()))
     }
@@ -45,9 +44,9 @@ impl Transaction {
     /// Begins to load a table. Returns `None` if the table has already been written, was not
     /// created by this process, or has had columns added or dropped.
     ///
-    /// For a caller that knows that no other transaction uses the table yet, and that will drop the
-    /// table unless the load ends successfully. Loaded rows are not rolled back with the
-    /// transaction. Once the load has ended, all snapshots see these rows, except older ones. Until
+    /// For a caller that ensures that no other transaction uses the table yet, and that drops the
+    /// table unless the load ends successfully: loaded rows are not rolled back with the
+    /// transaction. Once the load has ended, all snapshots except older ones see these rows. Until
     /// then the transaction must not read or write the table in another way. Locks the whole table:
     /// errors are those of [`lock_table`](Self::lock_table).
     pub fn begin_load(&mut self, table: &Arc<Table>) -> Result<Option<Load>> {
@@ -63,13 +62,13 @@ impl Transaction {
     /// Begins to load rows of this transaction into a table that other transactions may see.
     /// Returns `None` if the table has already been written, or was not created by this process.
     ///
-    /// The rows belong to the transaction like [inserted](Self::insert) rows, with two exceptions.
-    /// The transaction does not see the rows before it has committed, and only a full rollback
-    /// removes them, not a rollback to a savepoint. So this is for transactions that do nothing
-    /// else. If there are many rows, the load locks the whole table. If the load would have to wait
-    /// for this lock, or another transaction has written the table meanwhile, the rows are inserted
-    /// like any others. A transaction whose load has not [ended](Self::finish_load) successfully
-    /// cannot commit, because rows would be missing.
+    /// The rows belong to the transaction like [inserted](Self::insert) rows, except that it does
+    /// not see them before it has committed, and that only a full rollback removes them, not a
+    /// rollback to a savepoint. So this is for transactions that do nothing else. If there are many
+    /// rows, the load locks the whole table. If it would have to wait for this lock, or another
+    /// transaction has written the table meanwhile, the rows are inserted like any others. A
+    /// transaction whose load has not [ended](Self::finish_load) successfully cannot commit,
+    /// because rows would be missing.
     pub fn begin_load_to_commit(&mut self, table: &Arc<Table>) -> Result<Option<Load>> {
         self.catch_up()?;
         self.core.health.check()?;
@@ -112,15 +111,15 @@ impl Transaction {
     /// Ends a load and returns the table from which its rows must be read from now on: other
     /// handles of a new table return `NoSuchTable`. If a new table has many rows, they are durable
     /// on return. Otherwise this transaction has inserted them, or their table becomes visible with
-    /// its commit. May take long, and can be interrupted, see
-    /// [`interrupt_when`](Self::interrupt_when). Errors: those of [`load`](Self::load). If the last
-    /// step fails, the table can only be dropped, emptied or renamed.
+    /// its commit. May take long; [`interrupt_when`](Self::interrupt_when) can interrupt it.
+    /// Errors: those of [`load`](Self::load). If the last step fails, the table can only be
+    /// dropped, emptied or renamed.
     pub fn finish_load(&mut self, load: &mut Load) -> Result<Arc<Table>> {
         self.finish_load_telling(load, &|_, _| ())
     }
 
-    /// Like [`finish_load`](Self::finish_load). `progress` is called now and then with the number
-    /// of records written so far, and the total.
+    /// Like [`finish_load`](Self::finish_load). `progress` is called repeatedly with the number of
+    /// records written so far, and the total.
     pub fn finish_load_telling(
         &mut self,
         load: &mut Load,
@@ -147,8 +146,7 @@ impl Transaction {
         Ok(finished)
     }
 
-    /// Fails with `Unsupported` if a load has not ended successfully, because its rows would be
-    /// missing.
+    /// Fails with `Unsupported` if a load has not ended successfully: rows would be missing.
     pub(in crate::db) fn check_loads_have_ended(&self) -> Result<()> {
         match self.unended_loads {
             0 => Ok(()),
@@ -159,8 +157,7 @@ impl Transaction {
         }
     }
 
-    /// Returns the shadow table to load in place of `table`, or `None` if other transactions use
-    /// the table or have written it.
+    /// `None` if other transactions use the table or have written it.
     fn begin_shadow(&mut self, table: &Arc<Table>) -> Result<Option<Arc<Table>>> {
         let is_ours = self.try_lock_table(table)? && table.is_untouched() && !table.has_moved();
         if !is_ours {
@@ -174,8 +171,8 @@ impl Transaction {
     /// [`enable_indexes`](Self::enable_indexes): rows are written without these entries, and no
     /// cursor reads them. Returns the table to use from now on; other handles return `NoSuchTable`.
     /// Durable on return, however the transaction ends. Locks the whole table: errors are those of
-    /// [`lock_table`](Self::lock_table), and `Unsupported` if the transaction has written, because
-    /// rows that it might roll back later would not be in these indexes.
+    /// [`lock_table`](Self::lock_table), and `Unsupported` if the transaction has written: a later
+    /// rollback would restore rows that these indexes lack.
     pub fn disable_indexes(&mut self, table: &Arc<Table>, which: &[usize]) -> Result<Arc<Table>> {
         self.catch_up()?;
         self.check_has_not_written(table)?;
@@ -183,9 +180,8 @@ impl Transaction {
         keys::disable(&self.core, table.newest(), which)
     }
 
-    /// Like [`disable_indexes`](Self::disable_indexes), for a table without rows. Returns `None`,
-    /// and changes nothing, if the table has a row, visible or not. Does not wait if the table has
-    /// a row at the time of the call.
+    /// Like [`disable_indexes`](Self::disable_indexes), but returns `None`, and changes nothing, if
+    /// the table has a row, visible or not. Does not wait if it has one at the time of the call.
     pub fn disable_indexes_if_empty(
         &mut self,
         table: &Arc<Table>,
@@ -204,9 +200,9 @@ impl Transaction {
     }
 
     /// Builds the disabled indexes of a table, sorted, from the entries that `entries_of` computes
-    /// for each row, and maintains them from now on. May take long, and can be interrupted.
-    /// Otherwise like [`disable_indexes`](Self::disable_indexes). After an error, the indexes are
-    /// still disabled. Older snapshots are refused these indexes (`TableChanged`).
+    /// for each row, and maintains them from now on. May take long; can be interrupted. Otherwise
+    /// like [`disable_indexes`](Self::disable_indexes). After an error, the indexes are still
+    /// disabled. Older snapshots are refused these indexes (`TableChanged`).
     pub fn enable_indexes(
         &mut self,
         table: &Arc<Table>,
@@ -215,7 +211,7 @@ impl Transaction {
         self.enable_indexes_telling(table, entries_of, &|_, _| ())
     }
 
-    /// Like [`enable_indexes`](Self::enable_indexes). `progress` is called now and then.
+    /// Like [`enable_indexes`](Self::enable_indexes). `progress` is called repeatedly.
     pub fn enable_indexes_telling(
         &mut self,
         table: &Arc<Table>,

@@ -3,9 +3,8 @@
 //! `database` opens and closes a database. `transaction` has the changes and the end of a
 //! transaction, `reading` its reads, `status` the counters and views. `load`, `build`,
 //! `statistics`, `fulltext` and `backup` implement the calls of these names. `own_tables` creates
-//! the engine's own tables. `statistics_table` is the table that keeps the statistics of indexes,
-//! and `taking_statistics` takes them. `background` has the background steps, `threads` the threads
-//! that run them.
+//! the engine's own tables, such as `statistics_table`, which `taking_statistics` fills.
+//! `background` has the background steps, and `threads` the threads that run them.
 
 mod background;
 mod backup;

@@ -12,8 +12,7 @@ pub(in crate::db) fn existing(core: &Core, name: &str) -> Option<Arc<Table>> {
     core.catalog.by_name(name).ok()
 }
 
-/// Returns the table with this name. If it does not exist, creates it with this row format and keys
-/// of at most `max_key_bytes`, which blocks for I/O.
+/// Creates the table, which blocks for I/O, if it does not exist.
 pub(in crate::db) fn existing_or_new(
     core: &Core,
     name: &str,

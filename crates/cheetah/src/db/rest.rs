@@ -1,8 +1,8 @@
 //! When the background threads rest.
 //!
 //! A thread that has nothing to do looks again after [`IDLE`]. Once nothing has happened for
-//! [`LINGER_NS`], the threads rest: they take turns, one a second, so that an idle database wakes
-//! only one thread a second.
+//! [`LINGER_NS`], the threads rest: they take turns, so that an idle database wakes only one thread
+//! a second.
 //!
 //! Invariants
 //!   I1  Every step that gives the background work changes a *sign*, or is followed by a *call*.
@@ -17,12 +17,12 @@ use crate::base::{sound, Lsn};
 use parking_lot::{Condvar, Mutex};
 use std::time::Duration;
 
-/// The pause after a step that had nothing to do.
+/// Pause after a step that had nothing to do.
 pub(super) const IDLE: Duration = Duration::from_millis(20);
 /// Threads rest once nothing has happened for this time.
 const LINGER_NS: u64 = 2_000_000_000;
 pub(super) const TURN_NS: u64 = 1_000_000_000;
-/// The interval at which signs are checked while threads do not rest.
+/// Interval of checking the signs while threads do not rest.
 const LOOK_EVERY_NS: u64 = 100_000_000;
 
 #[derive(Default, Debug)]
@@ -34,30 +34,26 @@ pub(in crate::db) struct Rest {
 #[derive(Default, Debug)]
 struct State {
     ends: bool,
-    /// When something last happened.
     active_ns: u64,
     looked_ns: u64,
     seen: Signs,
 }
 
-/// Signs of work for the background (I1): there may be work if one of the first four changes, or if
-/// the last one is not 0.
+/// Signs of work for the background (I1): one of the first four changes, or the last is not 0.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(in crate::db) struct Signs {
-    /// The end of the log: it moves with changes of data.
+    /// Moves with changes of data.
     pub(in crate::db) log_end: Lsn,
-    /// The number of changes that are not logged: those of temporary tables.
+    /// Changes that are not logged: those of temporary tables.
     pub(in crate::db) unlogged: u64,
-    /// The horizon of snapshots: if it moves, purge may continue.
+    /// If the horizon of snapshots moves, purge may continue.
     pub(in crate::db) horizon: u64,
-    /// The number of page reads: after reads, some pages may have to be evicted.
+    /// Page reads: after reads, some pages may have to be evicted.
     pub(in crate::db) reads: u64,
-    /// The number of threads that are held up, plus the number of rollbacks left to the background
-    /// (I3).
+    /// Threads that are held up, plus rollbacks left to the background (I3).
     pub(in crate::db) in_progress: u64,
 }
 
-/// A thread's position among the threads that take turns.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::db) struct Turn {
     pub(in crate::db) no: u64,
@@ -65,7 +61,6 @@ pub(in crate::db) struct Turn {
 }
 
 impl Turn {
-    /// Returns the time from `now_ns` to the next turn.
     pub(super) fn after(self, now_ns: u64) -> Duration {
         let round_ns = self.count * TURN_NS;
         let into_round_ns = (now_ns + round_ns - self.no * TURN_NS) % round_ns;
@@ -74,7 +69,7 @@ impl Turn {
 }
 
 impl Rest {
-    /// Records that something happened. Returns whether that ends a rest.
+    /// Records that something happened; returns whether that ends a rest.
     pub(in crate::db) fn call(&self, now_ns: u64) -> bool {
         let mut state = self.state.lock();
         let rested = state.is_quiet(now_ns);
@@ -99,8 +94,7 @@ impl Rest {
         self.state.lock().ends
     }
 
-    /// Checks the signs, which `read` returns, unless they were checked a moment ago. Returns
-    /// whether they end a rest.
+    /// Checks the signs that `read` returns, unless just done; returns whether they end a rest.
     pub(in crate::db) fn look(&self, now_ns: u64, read: impl FnOnce() -> Signs) -> bool {
         let mut state = self.state.lock();
         if now_ns.saturating_sub(state.looked_ns) < LOOK_EVERY_NS {
@@ -119,14 +113,12 @@ impl Rest {
         rested
     }
 
-    /// Returns how long to sleep after a step that had nothing to do: [`IDLE`], or until the next
-    /// turn. `worked_ns`: when the thread last did something.
+    /// How long to sleep after a step without work. `worked_ns`: when the thread last had some.
     pub(in crate::db) fn pause(&self, now_ns: u64, worked_ns: u64, turn: Turn) -> Duration {
         self.state.lock().pause(now_ns, worked_ns, turn)
     }
 
-    /// Sleeps for as long as [`pause`](Self::pause) says, unless a call or the end of the threads
-    /// interrupts it.
+    /// Sleeps for [`pause`](Self::pause), unless a call or the end of the threads interrupts it.
     pub(in crate::db) fn sleep(&self, now_ns: u64, worked_ns: u64, turn: Turn) {
         let mut state = self.state.lock();
         if !state.ends {

@@ -14,14 +14,13 @@ use crate::table::shared::parts::Core;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 
-/// The interval at which newer versions are requested from the key service.
+/// Interval of requests to the key service for newer versions.
 const ASK_EVERY_NS: u64 = 10_000_000_000;
-/// The pause before the next pass after an incomplete one. It doubles with each further incomplete
-/// pass: a sector that can never be read makes every pass incomplete.
+/// The pause before the next pass after an incomplete one; doubled with each further one, because a
+/// sector that can never be read makes every pass incomplete.
 const RETRY_AFTER_NS: u64 = 10_000_000_000;
 const RETRY_AFTER_NS_MAX: u64 = 600_000_000_000;
-/// The minimum time between the checkpoints that rotation requests on a full disk. Rotation
-/// continues as soon as a checkpoint has freed space.
+/// Minimum interval between checkpoints that rotation requests on a full disk.
 const GIVE_BACK_EVERY_NS: u64 = 100_000_000;
 
 #[derive(Default)]
@@ -35,7 +34,7 @@ pub(in crate::db) struct KeyRotation {
 #[derive(Default)]
 struct State {
     asked_at_ns: Option<u64>,
-    /// After an incomplete pass: when the next pass may begin.
+    /// After an incomplete pass.
     retry_at_ns: u64,
     /// The pause that ends at `retry_at_ns`; 0 after a complete pass.
     retry_after_ns: u64,
@@ -45,19 +44,17 @@ struct State {
     began_with: u64,
     /// The value of `began_with` for the last complete pass.
     done_with: Option<u64>,
-    /// What the last complete pass found, until the unneeded keys are forgotten.
+    /// From the last complete pass, until the unneeded keys are forgotten.
     to_forget: Option<ToForget>,
 }
 
-/// The state of forgetting, after a complete pass, the keys that nothing needs any more.
 struct ToForget {
     of_images: BTreeSet<KeyName>,
-    /// The epoch at which forgetting was last tried.
     tried_at: Epoch,
 }
 
 impl KeyRotation {
-    /// Runs one step and returns whether it did anything. May call the key service, and does I/O.
+    /// Returns whether it did anything. May call the key service, and does I/O.
     pub(in crate::db) fn step(&self, core: &Core) -> Result<bool> {
         let keys = core.pool.keys();
         if keys.serving_names().is_empty() {
@@ -89,7 +86,7 @@ impl KeyRotation {
         let rotated = core.upkeep.rotation_step(now_ns, rate);
         let is_full = matches!(rotated, Err(Error::DiskFull(_)));
         if is_full && core.upkeep.gains_by_checkpoint() && self.state.lock().may_give_back(now_ns) {
-            // The checkpoint frees the images that rotation replaced.
+            // Frees the images that rotation replaced.
             core.checkpoint()?;
         }
         match rotated? {
@@ -110,7 +107,6 @@ impl KeyRotation {
         }
     }
 
-    /// Returns whether some images may need to be re-encrypted.
     pub(in crate::db) fn is_due(&self, core: &Core) -> bool {
         let keys = core.pool.keys();
         !keys.serving_names().is_empty() && !self.state.lock().is_done(keys.changes())
@@ -122,14 +118,14 @@ impl KeyRotation {
     }
 
     /// Has CONTROL forget the keys that nothing needs (durability::E14), if a checkpoint was made
-    /// after the last try. Returns whether any key was forgotten.
+    /// since the last try. Returns whether any was forgotten.
     fn forget(&self, core: &Core) -> Result<bool> {
         let (keys, map) = (core.pool.keys(), core.checkpointer.map());
         let _naming = keys.naming();
         let of_log = core.journal.log().map(|log| log.keys_in_use()).unwrap_or_default();
         // A snapshot that is being written reads log files that the database has already released.
-        // This check must come after the log's keys were read: a snapshot that begins later reads
-        // only files that are encrypted with those keys or with the current ones.
+        // Checked after the log's keys were read: a snapshot that begins later reads only files
+        // that are encrypted with those keys or with the current ones.
         if core.pool.segments().durable().pinned().0 > 0 {
             return Ok(false);
         }
@@ -153,8 +149,7 @@ impl KeyRotation {
     }
 }
 
-/// Makes the encryption keys of tables that are encrypted by default current keys. Reports a
-/// missing key until it exists; nothing waits for it.
+/// Makes the keys of tables encrypted by default current. Reports a missing key until it exists.
 fn note_missing_keys(core: &Core) -> Result<()> {
     const PLACE: &str = "keys of encrypted tables";
     let errors = core.health.background_errors();
@@ -167,7 +162,7 @@ fn note_missing_keys(core: &Core) -> Result<()> {
 }
 
 impl State {
-    /// Returns whether to call the key service now; if so, counts the request as made.
+    /// Whether to call the key service now; if so, counts the request as made.
     fn is_time_to_ask(&mut self, now_ns: u64) -> bool {
         let is_time = self.asked_at_ns.is_none_or(|asked_ns| now_ns.saturating_sub(asked_ns) >= ASK_EVERY_NS);
         if is_time {
@@ -176,13 +171,12 @@ impl State {
         is_time
     }
 
-    /// Schedules the next pass after an incomplete one.
     fn leave(&mut self, now_ns: u64) {
         self.retry_after_ns = (self.retry_after_ns * 2).clamp(RETRY_AFTER_NS, RETRY_AFTER_NS_MAX);
         self.retry_at_ns = now_ns.saturating_add(self.retry_after_ns);
     }
 
-    /// Returns whether to free space on a full disk now; if so, counts it as done.
+    /// Whether to free space on a full disk now; if so, counts it as done.
     fn may_give_back(&mut self, now_ns: u64) -> bool {
         let may = now_ns >= self.give_back_at_ns;
         if may {
@@ -201,12 +195,10 @@ impl State {
         self.done_with == Some(changes) && self.to_forget.is_none()
     }
 
-    /// Returns the keys of images if keys may be forgotten: once after each checkpoint, until all
-    /// unneeded keys are forgotten.
+    /// Returns the keys of images once after each checkpoint, until the unneeded keys are gone.
     fn take_to_forget(&mut self, changes: u64, epoch: Epoch) -> Option<BTreeSet<KeyName>> {
         if sound!(changes != self.began_with, "encryption: forget keys that served meanwhile") {
-            // The pass does not know the keys that were added after it began. The next pass will
-            // know them.
+            // The pass does not know keys added after it began; the next one will.
             self.to_forget = None;
         }
         let to_forget = self.to_forget.as_mut().filter(|to_forget| to_forget.tried_at != epoch)?;

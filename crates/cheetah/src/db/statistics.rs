@@ -1,5 +1,5 @@
-//! Statistics of indexes, as callers see them: the preparation, and ANALYZE TABLE. The invariants
-//! are in [`super::taking_statistics`].
+//! Statistics of indexes for callers: the preparation, and ANALYZE TABLE. The invariants are in
+//! [`super::taking_statistics`].
 
 use super::{taking_statistics, Db};
 use crate::base::Result;
@@ -8,9 +8,9 @@ use crate::table::{KeyEncoding, StatisticsOptions, Table};
 use std::sync::Arc;
 
 impl Db {
-    /// Sets how keys of a table are encoded, for each of its indexes, and the statistics options of
-    /// its definition. To be called when the table is opened. From then on, the background takes
-    /// statistics of the table if it has none, and whenever a tenth of its rows has changed.
+    /// Sets the key encoding of each index of a table, and the statistics options of its
+    /// definition. Call it when the table is opened. From then on, the background takes statistics
+    /// of the table if it has none, and whenever a tenth of its rows has changed.
     pub fn describe_keys(&self, table: &Arc<Table>, keys: Vec<KeyEncoding>, options: StatisticsOptions) {
         let core = &self.0.core;
         table.describe_keys(keys, options);
@@ -21,8 +21,8 @@ impl Db {
         }
     }
 
-    /// Sets whether the background takes statistics automatically, and the number of places sampled
-    /// in each index, for tables whose definitions do not say.
+    /// Sets whether the background takes statistics, and the number of places sampled in each
+    /// index, for tables whose definitions do not say.
     pub fn set_statistics(&self, by_themselves: bool, places: u32) {
         self.0.core.statistics.set(by_themselves, places);
         self.0.background.call();
@@ -43,8 +43,7 @@ impl Db {
     }
 }
 
-/// Tries whether dictionaries for the present contents of the indexes are worthwhile. The
-/// statistics are already stored, even if this fails.
+/// Tries dictionaries for the present contents of the indexes. The statistics are already stored.
 fn refresh_dictionaries(core: &Core, table: &Table) -> Result<()> {
     for (_, index) in table.indexes().iter().enumerate().filter(|(no, _)| !table.is_disabled(*no)) {
         // The table may be dropped between two trials.

@@ -12,11 +12,11 @@ use crate::table::{NewRow, Table};
 use crate::tree::SeekMode;
 use std::sync::Arc;
 
-/// The name of the statistics table; no database of the server can have such a name.
+/// No database of the server can have such a name.
 const NAME: &str = "#statistics";
 
-/// Returns whether the table is one of the engine's own tables that are written and emptied in
-/// normal operation: they get no dictionaries, because nothing could remove a dictionary again.
+/// Whether the table is one of the engine's own that are written and emptied in normal operation:
+/// they get no dictionaries, because nothing could remove these again.
 pub(in crate::db) fn is_internal(table: &Table) -> bool {
     table.name() == NAME || is_removed_words(table)
 }
@@ -25,13 +25,12 @@ pub(super) fn existing(core: &Core) -> Option<Arc<Table>> {
     own_tables::existing(core, NAME)
 }
 
-/// Returns the table. Creates it if it does not exist, which blocks for I/O.
+/// Creates the table if it does not exist, which blocks for I/O.
 pub(super) fn table(core: &Core) -> Result<Arc<Table>> {
     own_tables::existing_or_new(core, NAME, RowFormatVersion::opaque(), KEY_BYTES as u32)
 }
 
-/// Writes statistics of indexes, given by ID, into the table, and deletes those of other indexes of
-/// the same table.
+/// Writes statistics of indexes, given by ID, and deletes those of other indexes of the table.
 pub(super) fn replace(
     txn: &mut Transaction,
     kept: &Arc<Table>,
@@ -59,7 +58,6 @@ pub(super) fn replace(
     Ok(())
 }
 
-/// Returns the keys under which statistics of a table are stored.
 fn keys_of(txn: &mut Transaction, kept: &Arc<Table>, table: TableId) -> Result<Vec<Vec<u8>>> {
     let mut cursor = txn.cursor(kept, 0, Read::Consistent)?;
     let mut keys = Vec::new();
@@ -71,12 +69,11 @@ fn keys_of(txn: &mut Transaction, kept: &Arc<Table>, table: TableId) -> Result<V
     Ok(keys)
 }
 
-/// Gives the open tables their statistics, and removes those of dropped tables, at startup.
+/// At startup; also removes statistics of dropped tables.
 pub(in crate::db) fn load(core: &Arc<Core>) -> Result<()> {
     let Some(kept) = existing(core) else { return Ok(()) };
     let mut txn = Transaction::new(Arc::clone(core));
-    // A transaction that a crash interrupted may keep a row locked: then the statistics of its
-    // table are removed at a later startup.
+    // A transaction interrupted by a crash may lock a row: a later startup removes the statistics.
     txn.set_lock_wait(0);
     match read(core, &mut txn, &kept).and_then(|()| txn.commit()) {
         Err(Error::LockTimeout) => Ok(()),

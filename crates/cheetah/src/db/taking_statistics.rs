@@ -1,5 +1,5 @@
-//! Statistics of indexes. ANALYZE TABLE takes them, and so does the background, automatically. They
-//! are kept with the open table, and stored in one of the engine's own tables.
+//! Taking the statistics of indexes, by ANALYZE TABLE and automatically by the background. They are
+//! kept with the open table, and stored in one of the engine's own tables.
 //!
 //! Invariants
 //!   I1  A row of the statistics table belongs to an index by the table's ID and the index's ID
@@ -22,16 +22,15 @@ use crate::table::Table;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// The interval at which a pause checks whether the database is shutting down.
+/// Interval at which a pause checks for a shutdown.
 const LOOK_EVERY_NS: u64 = 5_000_000;
-/// The maximum number of page reads counted for one sample of an index. The count includes reads of
-/// other threads.
+/// Page reads counted for one sample, at most: they include reads of other threads.
 const READS_PER_LOOK_MAX: u64 = 8;
 
 pub(super) type Found = Vec<(usize, IndexStatistics)>;
 
-/// Takes the due statistics of one table, or removes those of one dropped table. Returns whether
-/// there was such a table. `ends` is set when the database shuts down (I4).
+/// Takes the due statistics of one table, or removes those of one dropped table; returns whether
+/// there was one. `ends` is set when the database shuts down (I4).
 pub(in crate::db) fn step(core: &Arc<Core>, ends: &AtomicBool) -> Result<bool> {
     if ends.load(Relaxed) {
         return Ok(false);
@@ -74,7 +73,6 @@ fn take_by_themselves(core: &Arc<Core>, table: &Arc<Table>, ends: &AtomicBool) -
     Ok(())
 }
 
-/// Takes statistics of all indexes, and gives them to the open table.
 pub(super) fn take(core: &Core, table: &Table, go_on: &mut GoOn<'_>) -> Result<Found> {
     let encodings = table.key_encodings()?;
     let places = core.statistics.places(table.statistics_options().places);
@@ -97,7 +95,7 @@ pub(super) fn write(
     if table.id().is_temporary() || table.statistics_options().is_temporary {
         return Ok(());
     }
-    // An index whose ID does not fit is left out, and has no statistics after the next startup.
+    // An index whose ID does not fit has no statistics after the next startup.
     let numbered = found.iter().filter_map(|(index_no, statistics)| {
         let number = u16::try_from(table.number_of(*index_no)).ok()?;
         Some((number, statistics))
@@ -112,7 +110,7 @@ fn remove(core: &Arc<Core>, table: TableId) -> Result<()> {
     txn.set_lock_wait(0);
     let removed = statistics_table::replace(&mut txn, &kept, table, &[]).and_then(|()| txn.commit_lazily());
     match removed {
-        // Another transaction is about to write them: the next startup removes them.
+        // Another transaction is about to write them; the next startup removes them.
         Err(Error::LockTimeout | Error::Locked) => Ok(()),
         removed => removed,
     }
@@ -126,13 +124,13 @@ struct Pace<'c> {
 }
 
 impl Pace<'_> {
-    /// Pauses for as long as the page reads of the last sample would take at the I/O capacity.
-    /// Fails with `Interrupted` if the database is shutting down.
+    /// Pauses for as long as the last sample's page reads would take at the I/O capacity. Fails
+    /// with `Interrupted` if the database is shutting down.
     fn wait(&mut self) -> Result<()> {
         let Self { core, ends, reads } = *self;
         let count = core.pool.reads_count().saturating_sub(reads).min(READS_PER_LOOK_MAX);
         let pause_ns = count * 1_000_000_000 / u64::from(core.pace.io_capacity()).max(1);
-        // Without background threads a caller waits for the step, so there is no pause.
+        // Without background threads a caller waits for the step: no pause.
         let mut left_ns = if core.pace.has_threads() { pause_ns } else { 0 };
         while left_ns > 0 && !ends.load(Relaxed) {
             let slice_ns = left_ns.min(LOOK_EVERY_NS);

@@ -9,21 +9,20 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// The running threads. Dropping this ends the threads and waits for them.
+/// Dropping this ends the threads and waits for them.
 pub(in crate::db) struct Threads {
     background: Arc<Background>,
     handles: Vec<JoinHandle<()>>,
 }
 
-/// Threads that read ahead for scans. Two of them, together with a scan, use as many processors as
-/// most scans can keep busy.
+/// Threads that read ahead for scans. Two, with a scan, use as many processors as most scans can
+/// keep busy.
 const READERS: [&str; 2] = ["cheetah-read-1", "cheetah-read-2"];
 
-/// The maximum number of startup threads: one thread reads the log for all of them, and cannot feed
-/// more.
+/// Startup threads: more could not be fed by the one thread that reads the log.
 const CREW_MAX: usize = 8;
 
-/// Returns the threads of a startup: `count`, or, if 0, one for each processor, up to [`CREW_MAX`].
+/// `count` threads of a startup, or, if 0, one for each processor, up to [`CREW_MAX`].
 pub(in crate::db) fn crew(count: u32) -> Crew {
     let threads = match count {
         0 => std::thread::available_parallelism().map_or(1, NonZero::get).min(CREW_MAX),
@@ -44,14 +43,13 @@ fn run_crew(threads: usize, serve: &(dyn Fn(usize) + Sync), main: &mut dyn FnMut
 
 type Step = fn(&Background) -> Result<bool>;
 
-/// The work of one thread.
 #[derive(Clone, Copy)]
 struct Job {
     name: &'static str,
     step: Step,
-    /// The event that ends its sleep early, after a step that had nothing to do.
+    /// Ends its sleep early, after a step that had nothing to do.
     woken_by: WokenBy,
-    /// Whether a step that did something may have made work for other threads.
+    /// A step that did something may have made work for other threads.
     leads_to_more: bool,
 }
 
@@ -107,17 +105,16 @@ impl Threads {
     }
 }
 
-/// Runs the body of a thread. Stops the engine if the body panics, because a panic means a broken
-/// invariant. So no thread continues with the broken state, or waits forever for the thread that
-/// ended.
+/// Stops the engine if the body of a thread panics, because a panic means a broken invariant. So no
+/// thread continues with the broken state, or waits forever for the thread that ended.
 fn run_or_stop(background: &Background, name: &str, body: impl FnOnce(&Background)) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| body(background))) {
         background.stop_after_panic(name, panic.as_ref());
     }
 }
 
-/// Loops until asked to end, or until the engine has stopped. The step has recorded its other
-/// errors, and is repeated, because the cause may disappear.
+/// Loops until asked to end, or until the engine has stopped. After another error, which the step
+/// has recorded, it continues, because the cause may disappear.
 fn run(background: &Background, job: Job, turn: Turn) {
     let mut worked_ns = 0;
     while !background.rest.ends() {

@@ -6,16 +6,15 @@ use crate::table::shared::parts::Core;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The default age after which a snapshot that has not been written is abandoned.
+/// Default age after which an unwritten snapshot is abandoned.
 const AGE_NS_MAX: u64 = 3_600_000_000_000;
 const NS_PER_S: u64 = 1_000_000_000;
-/// The place under which its errors are recorded.
 pub(in crate::db) const PLACE: &str = "snapshots";
 
 /// A name and a value for the manifest of a snapshot.
 pub type Note = (String, String);
 
-/// A snapshot that was pinned for the next statement that writes one.
+/// Pinned for the next statement that writes a snapshot.
 pub(in crate::db) struct Waiting {
     pub(in crate::db) snapshot: Snapshot,
     pub(in crate::db) notes: Vec<Note>,
@@ -25,13 +24,13 @@ pub(in crate::db) struct Waiting {
 enum Place {
     Empty,
     Taken(Box<Waiting>),
-    /// The snapshot was abandoned, for this reason.
+    /// Why the snapshot was abandoned.
     GivenUp(String),
 }
 
 pub(in crate::db) struct WaitingSnapshot {
     place: Mutex<Place>,
-    /// Snapshots to release: the background unlinks the files held for them.
+    /// To release: the background unlinks the files held for them.
     set_aside: Mutex<Vec<Waiting>>,
     age_ns_max: AtomicU64,
 }
@@ -47,8 +46,8 @@ impl Default for WaitingSnapshot {
 }
 
 impl WaitingSnapshot {
-    /// Abandons the waiting snapshot if it is too old. Abandons all pinned snapshots if the disk is
-    /// so full that statements are refused, and pins hold space.
+    /// Abandons the waiting snapshot if it is too old, and all pinned ones if the disk is so full
+    /// that statements are refused, and pins hold space.
     pub(in crate::db) fn step(&self, core: &Core) {
         if sound!(true, "backup: keep a forgotten pin") {
             self.give_up_old(core);
@@ -77,7 +76,7 @@ impl WaitingSnapshot {
         if !takes_space() {
             return;
         }
-        // A snapshot that will not be written is released first.
+        // Release a snapshot that will not be written first.
         self.let_go();
         if takes_space() {
             durable.give_up_pins();
@@ -85,8 +84,7 @@ impl WaitingSnapshot {
         }
     }
 
-    /// Drops the waiting snapshot if its pin was abandoned, and records an error. A snapshot that
-    /// was pinned later stays.
+    /// Drops the waiting snapshot, and records an error, if its own pin was abandoned.
     pub(in crate::db) fn drop_if_given_up(&self, core: &Core) {
         let mut place = self.place.lock();
         let Place::Taken(waiting) = &*place else { return };
@@ -108,13 +106,12 @@ impl WaitingSnapshot {
         let errors = core.health.background_errors();
         errors.note(PLACE, &given_up(reason));
         let place = self.place.lock();
-        // A good snapshot may have been pinned meanwhile.
         if !matches!(*place, Place::GivenUp(_)) {
             errors.clear(PLACE);
         }
     }
 
-    /// Sets the age, in seconds, after which the snapshot is abandoned; 0: no snapshot may wait.
+    /// In seconds; 0: no snapshot may wait.
     pub(in crate::db) fn set_max_age(&self, seconds: u64) {
         self.age_ns_max.store(seconds.saturating_mul(NS_PER_S), Relaxed);
     }
@@ -123,14 +120,14 @@ impl WaitingSnapshot {
         self.age_ns_max.load(Relaxed) > 0
     }
 
-    /// Records why no snapshot could be pinned: the next call of [`take`](Self::take) reports it.
+    /// Why no snapshot could be pinned: the next [`take`](Self::take) reports it.
     pub(in crate::db) fn give_up(&self, reason: String) {
         let before = std::mem::replace(&mut *self.place.lock(), Place::GivenUp(reason));
         self.put_aside(before);
     }
 
-    /// Removes the waiting snapshot and lets the background release its files: there may be
-    /// thousands, and the caller blocks commits.
+    /// Removes the waiting snapshot. The background releases its files: there may be thousands, and
+    /// the caller blocks commits.
     pub(in crate::db) fn set_aside(&self) {
         let before = std::mem::replace(&mut *self.place.lock(), Place::Empty);
         self.put_aside(before);
@@ -142,27 +139,25 @@ impl WaitingSnapshot {
         }
     }
 
-    /// Releases the snapshots that were set aside. May take long: it unlinks files.
+    /// Releases the snapshots set aside. May take long: it unlinks files.
     pub(in crate::db) fn let_go(&self) {
         let waiting = std::mem::take(&mut *self.set_aside.lock());
         drop(waiting);
     }
 
-    /// Releases the waiting snapshot and those that were set aside.
     pub(in crate::db) fn clear(&self) {
         self.set_aside();
         self.let_go();
     }
 
-    /// Makes `waiting` the waiting snapshot, and sets the previous one aside.
+    /// Sets the previous waiting snapshot aside.
     pub(in crate::db) fn put(&self, core: &Core, waiting: Waiting) {
         let before = std::mem::replace(&mut *self.place.lock(), Place::Taken(Box::new(waiting)));
         self.put_aside(before);
         self.drop_if_given_up(core);
     }
 
-    /// Takes the waiting snapshot. The first call after it was abandoned fails, because its caller
-    /// expects that snapshot.
+    /// The first call after the snapshot was abandoned fails: its caller expects that snapshot.
     pub(in crate::db) fn take(&self) -> Result<Option<Waiting>> {
         match std::mem::replace(&mut *self.place.lock(), Place::Empty) {
             Place::Empty => Ok(None),
@@ -171,7 +166,7 @@ impl WaitingSnapshot {
         }
     }
 
-    /// Puts the snapshot back for another try, unless there is a newer one.
+    /// For another try, unless there is a newer snapshot.
     pub(in crate::db) fn put_back(&self, core: &Core, waiting: Waiting) {
         let mut place = self.place.lock();
         if let Place::Empty = *place {
@@ -181,7 +176,7 @@ impl WaitingSnapshot {
         self.drop_if_given_up(core);
     }
 
-    /// Returns the age of the waiting snapshot; 0 if there is none.
+    /// 0 if no snapshot waits.
     pub(in crate::db) fn age_ns(&self, now_ns: u64) -> u64 {
         match &*self.place.lock() {
             Place::Taken(waiting) => now_ns.saturating_sub(waiting.since_ns),

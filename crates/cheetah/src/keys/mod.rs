@@ -5,8 +5,8 @@
 //!
 //! Invariants
 //!   K1  A key is current only while CONTROL names it, in both copies. So older engines refuse the
-//!       database before it has anything that they cannot read, and the keys that a startup will
-//!       need are known before it writes anything (durability::E12, durability::E13).
+//!       database before it has anything that they cannot read, and a startup knows the keys that
+//!       it will need before it writes anything (durability::E12, durability::E13).
 //!   K2  Every key that CONTROL names is in memory from the startup until it is no longer named. So
 //!       the key service is never called in a mini-transaction, under a latch, or while other
 //!       threads wait (durability::E11), and no key can turn out to be missing later
@@ -57,13 +57,12 @@ pub struct Keys {
     change_files: Mutex<BTreeMap<Epoch, KeyName>>,
     /// Grows when images may have to be re-encrypted.
     changes: AtomicU64,
-    /// The number of requests to the service for each key since startup.
     requests: Mutex<BTreeMap<u32, u64>>,
 }
 
 #[derive(Default)]
 struct Ring {
-    /// All named keys, by ID and version.
+    /// By ID and version.
     named: BTreeMap<(u32, u32), Arc<Key>>,
     serving: BTreeMap<u32, Arc<Key>>,
 }
@@ -71,9 +70,8 @@ struct Ring {
 opaque!(Keys);
 
 impl Keys {
-    /// Returns the keys that CONTROL names; the newest versions become current. Requests the keys
-    /// from the service. Fails with `Key` if the service lacks a key, or returns a different key
-    /// than the named one.
+    /// Requests the keys that CONTROL names from the service; the newest versions become current.
+    /// Fails with `Key` if the service lacks a key, or returns a different key than the named one.
     pub fn open(
         source: KeySource,
         clock: Arc<dyn Clock>,
@@ -93,7 +91,7 @@ impl Keys {
         Ok(keys)
     }
 
-    /// Returns the keys of a database that has no keys and no key service.
+    /// The keys of a database without keys and key service.
     pub fn none(clock: Arc<dyn Clock>, database: [u8; 16]) -> Arc<Self> {
         Arc::new(Self::without_service(clock, database))
     }
@@ -114,12 +112,11 @@ impl Keys {
         }
     }
 
-    /// Returns the UUID of the database that the keys are for.
+    /// The UUID of the database that the keys are for.
     pub fn database(&self) -> &[u8; 16] {
         &self.database
     }
 
-    /// Requests a version of a key from the service.
     fn fetch(&self, id: u32, version: u32) -> Result<Key> {
         let missing = "the key service does not have it, but data is encrypted with it; load the \
                        plugin for key management that has this key";
@@ -132,19 +129,18 @@ impl Keys {
         self.asked(id).newest_version(id)
     }
 
-    /// Returns the service, and counts a request for a key.
+    /// Counts a request for a key.
     fn asked(&self, id: u32) -> &KeySource {
         *self.requests.lock().entry(id).or_default() += 1;
         &self.source
     }
 
-    /// Returns the number of requests for a key since startup.
+    /// The number of requests for a key since startup.
     pub fn requests(&self, id: u32) -> u64 {
         self.requests.lock().get(&id).copied().unwrap_or(0)
     }
 
-    /// Requests the newest version of a key from the service. Fails with `Key` if the service does
-    /// not have the key.
+    /// Requests the newest version of a key from the service; fails with `Key` if it has none.
     pub fn fetch_newest(&self, id: u32) -> Result<Arc<Key>> {
         let none = "the key service does not have this key; load a plugin for key management that has it";
         let version = self.newest_version(id).ok_or_else(|| refused(id, 0, none))?;
@@ -181,12 +177,12 @@ impl Keys {
         }
     }
 
-    /// Returns the names of all named keys.
+    /// The names of all named keys.
     pub fn names(&self) -> Vec<KeyName> {
         self.ring.read().named.values().map(|key| key.name()).collect()
     }
 
-    /// Returns the names of the current keys.
+    /// The names of the current keys.
     pub fn serving_names(&self) -> Vec<KeyName> {
         self.ring.read().serving.values().map(|key| key.name()).collect()
     }
@@ -199,15 +195,14 @@ impl Keys {
         })
     }
 
-    /// Returns the current version of a key, if there is one.
+    /// The current version of a key.
     pub fn serving(&self, id: u32) -> Option<Arc<Key>> {
         self.ring.read().serving.get(&id).cloned()
     }
 
-    /// Returns the key for encrypting a page now. Fails with `Fatal` if the page's key is not
-    /// current: the page is never written unencrypted (durability::E7). If tables are encrypted by
-    /// default and the table's key is not in use yet, the page gets the key for what belongs to no
-    /// table.
+    /// The key for encrypting a page now. Fails with `Fatal` if the page's key is not current: the
+    /// page is never written unencrypted (durability::E7). If tables are encrypted by default and
+    /// the table's key is not in use yet, the page gets the key for what belongs to no table.
     pub fn of(&self, closing: Closing) -> Result<Option<Arc<Key>>> {
         let id = match closing {
             Closing::Never => return Ok(None),
@@ -223,30 +218,29 @@ impl Keys {
         }
     }
 
-    /// Returns the key for data that belongs to no table.
+    /// The key for data that belongs to no table.
     pub fn system(&self) -> Option<Arc<Key>> {
         self.serving(SYSTEM_KEY)
     }
 
-    /// Returns the key for new log files.
+    /// The key for new log files.
     pub fn of_log(&self) -> Option<Arc<Key>> {
         self.closes_log.load(Relaxed).then(|| self.system()).flatten()
     }
 
-    /// Returns whether tables without an ENCRYPTED option in their definition are encrypted.
+    /// Whether tables without an ENCRYPTED option in their definition are encrypted.
     pub fn closes_tables(&self) -> bool {
         self.closes_tables.load(Relaxed)
     }
 
-    /// Sets whether tables without an ENCRYPTED option in their definition are encrypted. If so,
-    /// their keys must be current already.
+    /// Sets [`closes_tables`](Self::closes_tables). To set it, the tables' keys must be current.
     pub fn set_closes_tables(&self, is_so: bool) {
         if self.closes_tables.swap(is_so, Relaxed) != is_so {
             self.changes.fetch_add(1, Relaxed);
         }
     }
 
-    /// Records the key with which the change file of an epoch is encrypted.
+    /// Records the key of an epoch's change file.
     pub fn note_change_file(&self, epoch: Epoch, key: Option<KeyName>) {
         let mut all = self.change_files.lock();
         match key {
@@ -255,35 +249,33 @@ impl Keys {
         }
     }
 
-    /// Returns the keys of the change files of these epochs, and forgets those of other epochs.
+    /// The keys of the change files of these epochs; forgets those of other epochs.
     pub fn of_change_files(&self, epochs: &[Epoch]) -> Vec<KeyName> {
         let mut all = self.change_files.lock();
         all.retain(|epoch, _| epochs.contains(epoch));
         all.values().copied().collect()
     }
 
-    /// Sets how many versions old the key of an image must be for the image to be re-encrypted; 0:
-    /// never.
+    /// Sets how many versions old the key of an image must be for re-encryption; 0: never.
     pub fn set_rotate_age(&self, versions: u32) {
         if self.rotate_age.swap(versions, Relaxed) != versions {
             self.changes.fetch_add(1, Relaxed);
         }
     }
 
-    /// Returns whether data encrypted with `key` must be re-encrypted with `serving`, a version of
-    /// the same key.
+    /// Whether data encrypted with `key` must be re-encrypted with `serving`, its current version.
     pub fn is_too_old(&self, key: &KeyName, serving: &KeyName) -> bool {
         let age = self.rotate_age.load(Relaxed);
         age > 0 && serving.version.saturating_sub(key.version) >= age
     }
 
-    /// Returns a counter that grows when images may have to be re-encrypted.
+    /// A counter that grows when images may have to be re-encrypted.
     pub fn changes(&self) -> u64 {
         self.changes.load(Relaxed)
     }
 
-    /// Sets whether new log files are encrypted, and returns the previous setting. If so, key 1
-    /// must be current already.
+    /// Sets whether new log files are encrypted, for which key 1 must be current; returns the
+    /// previous setting.
     pub fn set_closes_log(&self, is_so: bool) -> bool {
         self.closes_log.swap(is_so, Relaxed)
     }

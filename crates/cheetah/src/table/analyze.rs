@@ -7,8 +7,8 @@
 //!
 //! Invariants
 //!   I1  The table is used for one run of entries, or one seek, at a time, so a drop or an ALTER
-//!       waits no longer than that. In between, the caller decides whether to continue, and may
-//!       wait.
+//!       waits no longer than that. In between, the caller may wait, and decides whether to
+//!       continue.
 //! Source    InnoDB samples whole leaves, 20 per index, and takes the number of distinct keys in
 //!           each. We also count few values exactly, because samples estimate these badly when the
 //!           values form long runs.
@@ -19,19 +19,18 @@ use crate::format::statistics::IndexStatistics;
 use crate::table::Table;
 use crate::tree::{Cursor, SeekMode, Tree};
 
-/// Entries per run: about a leaf. Indexes with no more entries than all runs together are scanned
-/// completely.
+/// Entries per run: about a leaf. An index no larger than all runs is scanned completely.
 const RUN_ENTRIES: u64 = 256;
 /// A run also ends after this many bytes of keys and records: about two leaves.
 const RUN_BYTES: usize = 32 << 10;
-/// Maximum number of distinct values that are counted one by one.
+/// Distinct values that are counted one by one.
 const JUMPS: u64 = 64;
 
 /// Called before each use of an index: an error ends the analysis. May wait.
 pub(crate) type GoOn<'a> = dyn FnMut() -> Result<()> + 'a;
 
-/// Analyzes an index with that key encoding, reading `places` runs. Blocks for I/O. Returns
-/// `NoSuchTable` if the table is dropped or altered meanwhile, or the error of `go_on`.
+/// Reads `places` runs. Blocks for I/O. Returns `NoSuchTable` if the table is dropped or altered
+/// meanwhile, or the error of `go_on`.
 pub(crate) fn analyze_index(
     table: &Table,
     index_no: usize,
@@ -75,12 +74,11 @@ pub(crate) fn analyze_index(
     Ok(IndexStatistics { rows, distinct })
 }
 
-/// A run of neighbouring entries.
 #[derive(Default)]
 struct Run {
     previous: Vec<u8>,
     previous_ends: Vec<usize>,
-    /// For each number of leading parts, the number of entries that differ from the previous one.
+    /// Entries that differ from the previous one, by number of leading parts.
     changes: Vec<u64>,
     pairs: u64,
     /// Entries read, including those that wait for purge.
@@ -116,14 +114,14 @@ struct Walk<'w, 'a> {
 }
 
 impl Walk<'_, '_> {
-    /// Returns a key at evenly spread position `n` of `count` (I1).
+    /// Key `n` of `count` evenly spread ones (I1).
     fn spread_key(&mut self, tree: &Tree, n: u32, count: u32) -> Result<Vec<u8>> {
         (self.go_on)()?;
         let _usage = self.table.use_it()?;
         tree.spread_key(n, count)
     }
 
-    /// Passes the entries of a run from `key` on to `run`. Returns whether there are more (I1).
+    /// Passes the entries from `key` on to `run`; returns whether there are more (I1).
     fn run(&mut self, mode: SeekMode, key: &[u8], run: &mut Run) -> Result<bool> {
         let _usage = self.table.use_it()?;
         match self.cursor.seek(mode, key)? {
@@ -161,8 +159,7 @@ impl Walk<'_, '_> {
         Ok(true)
     }
 
-    /// Returns the number of distinct values of the parts up to `part`, counted up to one more than
-    /// [`JUMPS`] (I1).
+    /// The number of distinct values of the parts up to `part`, but at most [`JUMPS`] + 1 (I1).
     fn count_values(&mut self, part: usize) -> Result<u64> {
         let (mut values, mut value) = (0, Vec::new());
         while values <= JUMPS {
@@ -181,7 +178,6 @@ impl Walk<'_, '_> {
         Ok(values)
     }
 
-    /// Finds the ends of the parts of the current key.
     fn find_ends(&mut self) {
         self.ends.clear();
         self.encoding.ends(self.cursor.key(), &mut self.ends);

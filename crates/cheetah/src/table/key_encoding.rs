@@ -1,14 +1,14 @@
-//! The encoding of an index's keys, as far as needed to find where each key part ends.
+//! The encoding of an index's keys, as far as needed to find the end of each key part.
 //!
 //! The caller encodes keys; the engine never computes one. With the encoding, the engine can count
 //! the leading parts that two stored keys share without a call for each key, and can split a key
-//! into values for the caller to display.
+//! into values for display.
 //!
 //! Invariants
 //!   I1  The end of a part follows from its own bytes: no encoded value is a proper prefix of
-//!       another one. So parts are read one after the other.
-//!   I2  Any bytes are accepted: if they are not a valid key, the parts before the first
-//!       unterminated part are returned.
+//!       another. So parts are read one after the other.
+//!   I2  Any bytes are accepted: for an invalid key, the parts before the first unterminated one
+//!       are returned.
 
 /// The encoding of an index's stored keys: the index's own parts, then those of the clustered key.
 #[derive(Clone, Debug, Default)]
@@ -28,8 +28,8 @@ pub struct KeyPartEncoding {
     pub is_counted: bool,
     /// The encoding of the part's values.
     pub value: ValueEncoding,
-    /// An ID by which the caller knows how to display the part's values. The engine only passes it
-    /// back (`Db::show_values_with`).
+    /// Tells the caller how to display the part's values. The engine only passes it back
+    /// (`Db::show_values_with`).
     pub shown_as: u32,
 }
 
@@ -54,15 +54,15 @@ pub enum TextLevel {
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum KeyValue {
     Null,
-    /// The [`shown_as`](KeyPartEncoding::shown_as) of its part, and its bytes as the caller encoded
-    /// them, in ascending order.
+    /// The [`shown_as`](KeyPartEncoding::shown_as) of its part, and its bytes as encoded by the
+    /// caller, in ascending order.
     Value(u32, Vec<u8>),
     /// Bytes after the last complete part.
     Rest(Vec<u8>),
 }
 
 impl KeyEncoding {
-    /// Returns the values of the counted parts of a stored key, or of a prefix of one.
+    /// The values of the counted parts of a stored key, or of a prefix of one.
     pub(crate) fn values(&self, key: &[u8]) -> Vec<KeyValue> {
         let (mut values, mut at) = (Vec::new(), 0);
         for part in &self.parts {
@@ -96,7 +96,6 @@ impl KeyEncoding {
 }
 
 impl KeyPartEncoding {
-    /// Returns the value encoded by the part's bytes in a stored key.
     fn value(&self, bytes: &[u8]) -> KeyValue {
         let flip = if self.descending { 0xff } else { 0 };
         let mut bytes: Vec<_> = bytes.iter().map(|byte| byte ^ flip).collect();
@@ -109,7 +108,7 @@ impl KeyPartEncoding {
         }
     }
 
-    /// Returns the end of the part that begins at `at`; `None` if the part does not end.
+    /// The end of the part that begins at `at`; `None` if it does not end.
     fn end(&self, key: &[u8], mut at: usize) -> Option<usize> {
         let flip = if self.descending { 0xff } else { 0 };
         if self.nullable {

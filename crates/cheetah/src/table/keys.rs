@@ -9,8 +9,8 @@
 //!   K3  An index is enabled with a new tree, built from the rows under an exclusive table lock.
 //!       Until the tree belongs to the table, it is on the list of dropped trees (M10). A
 //!       checkpoint makes the tree durable before the definition that names it is logged.
-//!   K4  An enabled index gets a new number: earlier undo records name entries of the old tree, and
-//!       older snapshots may not use an index created later (M2), because the new tree has entries
+//!   K4  An enabled index gets a new number: earlier undo records name entries of the old tree.
+//!       Older snapshots may not use an index created later (M2), because the new tree has entries
 //!       of the newest rows only.
 //!   K5  A statement that disables indexes only if the table is empty does nothing, and waits for
 //!       no transaction, if the clustered index has a record, visible or not.
@@ -36,8 +36,8 @@ use std::sync::Arc;
 /// Rows between two checks for an interrupt.
 const ROWS_PER_QUESTION: u64 = 512;
 
-/// Disables the indexes in `which`, except those of K2, of a table that the caller has locked
-/// exclusively. Returns the table to use from now on. Durable on return.
+/// Disables the indexes in `which`, except those of K2, of an exclusively locked table. Returns the
+/// table to use from now on. Durable on return.
 pub(crate) fn disable(core: &Core, table: &Arc<Table>, which: &[usize]) -> Result<Arc<Table>> {
     let _ddl = core.catalog.lock_ddl();
     let mut def = definition(core, table)?;
@@ -54,18 +54,17 @@ pub(crate) fn disable(core: &Core, table: &Arc<Table>, which: &[usize]) -> Resul
     }
 }
 
-/// Returns whether the table has no row for any reader: no committed row, no uncommitted row, no
-/// deleted row that may be restored by a rollback, and no row that an older snapshot sees. Rows
-/// that wait for purge count as rows. May do I/O.
+/// Whether the table has no row for any reader: none committed, uncommitted, deleted but restorable
+/// by a rollback, or visible to an older snapshot. Rows that wait for purge count. May do I/O.
 pub(crate) fn has_no_rows(table: &Table) -> Result<bool> {
     let _usage = table.use_it()?;
     let has_record = || table.clustered().cursor().seek(SeekMode::First, b"");
     Ok(table.row_count() == 0 && !sound!(has_record()?, "keys: count the rows to see whether there are any"))
 }
 
-/// Builds the disabled indexes of a table that the caller has locked exclusively, and enables them.
-/// Returns the table to use from now on. Durable on return. After an error the indexes stay
-/// disabled. `watch` is as for a load.
+/// Builds and enables the disabled indexes of an exclusively locked table. Returns the table to use
+/// from now on. Durable on return. After an error the indexes stay disabled. `watch` is as for a
+/// load.
 pub(crate) fn enable(
     core: &Core,
     table: &Arc<Table>,
@@ -102,7 +101,7 @@ pub(crate) fn enable(
     Ok(enabled)
 }
 
-/// Returns the current definition. The table must be the one in the catalog.
+/// The table must be the one in the catalog.
 fn definition(core: &Core, table: &Arc<Table>) -> Result<TableDef> {
     shadow::check_not_awaited(core, table)?;
     match core.catalog.by_id(table.id()) {
@@ -116,8 +115,7 @@ fn alter(core: &Core, table: &Arc<Table>, def: TableDef) -> Result<Arc<Table>> {
     core.catalog.by_id(table.id()).ok_or_else(|| Error::NoSuchTable(table.name()))
 }
 
-/// Like [`build`]. Recently inserted rows have not been written yet; the checkpoint that follows
-/// must write them. Meanwhile another thread begins to write them.
+/// Like [`build`], while another thread already writes new rows for the checkpoint that follows.
 fn build_and_write(
     core: &Core,
     table: &Table,
@@ -135,8 +133,7 @@ fn build_and_write(
     }
 }
 
-/// Builds the trees in `built` for the indexes in `disabled` from the rows of `table`, as many at a
-/// time as fit in memory.
+/// Builds the trees in `built` for the indexes in `disabled`, as many at a time as fit in memory.
 fn build(
     core: &Core,
     table: &Table,
@@ -163,7 +160,7 @@ fn build(
     Ok(())
 }
 
-/// Receives a row: its key, and the row with its large values inline.
+/// Receives a key, and the row with its large values inline.
 type TakeRow<'t> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 't;
 
 fn each_row(core: &Core, table: &Table, take: &mut TakeRow<'_>, watch: &Watch<'_>) -> Result<()> {

@@ -27,10 +27,10 @@ impl Tally {
 
 impl Transaction {
     /// Compares the postings of a full-text index with the words of the rows, and the postings of
-    /// deleted rows with the words recorded in their removals. Returns a description of the
-    /// difference, or `None`. Reads the newest state, including this transaction's own changes, and
-    /// takes no locks. `end`: see [`Search`](super::Search). Reads the whole index and
-    /// table; errors are those of [`cursor`](Self::cursor) without locks.
+    /// deleted rows with the words in their removals. Returns a description of the difference, or
+    /// `None`. Reads the newest state, including this transaction's own changes, and takes no
+    /// locks. `end`: see [`Search`](super::Search). Reads the whole index and table; errors are
+    /// those of [`cursor`](Self::cursor) without locks.
     pub fn check_words(
         &mut self,
         table: &Arc<Table>,

@@ -17,11 +17,11 @@ use crate::txn::ReadView;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// The number of postings between two checks for an interrupt.
+/// Postings between two checks for an interrupt.
 pub(super) const POSTINGS_PER_QUESTION: usize = 512;
 
-/// The postings of an index that a change of the definition will add. If this is dropped before the
-/// change takes them over, the posting table is removed.
+/// The postings of an index that a change of the definition will add. The posting table is removed
+/// when this is dropped, unless the change has taken it over.
 #[derive(Debug)]
 pub struct NewPostings {
     core: Arc<Core>,
@@ -34,7 +34,7 @@ impl NewPostings {
         Ok(Self { core: Arc::clone(core), table })
     }
 
-    /// Returns the table to fill, and to name in the change of the definition.
+    /// The table to fill, and to name in the change of the definition.
     pub fn table(&self) -> Arc<Table> {
         Arc::clone(self.table.newest())
     }
@@ -71,7 +71,7 @@ impl PostingRoom {
     }
 }
 
-/// Splits texts into words for a search. The caller implements it.
+/// Splits texts into words for a search; implemented by the caller.
 pub trait Texts {
     /// Calls `each` for every word of a query's text, in order.
     fn split(&mut self, text: &[u8], each: &mut dyn FnMut(Word<'_>) -> Result<()>) -> Result<()>;
@@ -87,8 +87,7 @@ pub trait Texts {
 }
 
 impl Transaction {
-    /// Returns a reader of the index's postings: those that `view` sees, or, without a view, those
-    /// that the transaction sees.
+    /// Reads the postings that `view` sees, or, without a view, those that the transaction sees.
     pub(super) fn reader<'r>(
         &'r mut self,
         table: &'r Arc<Table>,
@@ -125,7 +124,6 @@ impl Transaction {
 /// Takes the key of a posting, the length of its word in bytes, and its positions.
 type EachPosting<'e> = dyn FnMut(&[u8], usize, Positions<'_>) -> Result<()> + 'e;
 
-/// Reads an index and its table for a search.
 pub(super) struct PostingReader<'r> {
     txn: &'r mut Transaction,
     table: &'r Arc<Table>,
@@ -135,10 +133,9 @@ pub(super) struct PostingReader<'r> {
     /// The view to read with, if it is not the transaction's.
     view: Option<Arc<ReadView>>,
     /// A view of the newest state, if the transaction may have changed rows that other transactions
-    /// changed after its snapshot: it sees the words of those rows, too.
+    /// changed after its snapshot: it sees those rows' words, too.
     newest: Option<Arc<ReadView>>,
     texts: &'r mut dyn Texts,
-    /// The number of postings read so far.
     looked_at: usize,
     /// Skipped postings of deleted rows.
     pub(super) passed: Passed,
@@ -177,7 +174,7 @@ impl PostingReader<'_> {
         Ok(walk)
     }
 
-    /// Calls `each(row's key, positions)` for all postings whose keys begin with `beginning`.
+    /// Calls `each(row's key, positions)`.
     fn read(
         &mut self,
         beginning: &[u8],
@@ -188,7 +185,7 @@ impl PostingReader<'_> {
         })
     }
 
-    /// Calls `each(posting's key, positions)` for all postings.
+    /// Calls `each(posting's key, positions)`.
     pub(super) fn read_all(
         &mut self,
         each: &mut dyn FnMut(&[u8], Positions<'_>) -> Result<()>,
@@ -196,7 +193,6 @@ impl PostingReader<'_> {
         self.read_whole(&[], &mut |key, _, positions| each(key, positions))
     }
 
-    /// Calls `each` for all postings whose keys begin with `beginning`.
     fn read_whole(&mut self, beginning: &[u8], each: &mut EachPosting<'_>) -> Result<()> {
         let mut seen = self.seen(beginning)?;
         let Some(newest) = self.newest.clone() else {
@@ -233,7 +229,6 @@ impl PostingReader<'_> {
         self.pass_over(walk)
     }
 
-    /// Advances to the next posting whose row was not deleted.
     fn pass_over(&mut self, walk: &mut Walk<'_>) -> Result<()> {
         if walk.removals.are_none() {
             return Ok(());
@@ -251,7 +246,7 @@ impl PostingReader<'_> {
         Ok(())
     }
 
-    /// Counts a posting that is read. Fails with `Interrupted` when the statement must end.
+    /// Fails with `Interrupted` when the statement must end.
     fn look(&mut self) -> Result<()> {
         self.looked_at += 1;
         match self.looked_at % POSTINGS_PER_QUESTION {
@@ -272,7 +267,7 @@ impl PostingReader<'_> {
         each(cursor.key(), word_bytes, Positions::new(positions))
     }
 
-    /// Returns whether the transaction sees the newest version of the row of a posting.
+    /// Whether the transaction sees the newest version of a posting's row.
     fn sees_newest(&self, cursor: &Cursor) -> Result<bool> {
         let (word_bytes, _) = parse(&self.postings, cursor)?;
         let row_key = cursor.key().get(word_bytes..).unwrap_or_default();
@@ -280,8 +275,7 @@ impl PostingReader<'_> {
     }
 }
 
-/// A walk, in key order, over the postings whose keys begin with `beginning`, without those of
-/// deleted rows.
+/// The postings whose keys begin with `beginning`, in key order, without those of deleted rows.
 struct Walk<'w> {
     cursor: Cursor,
     beginning: &'w [u8],
@@ -295,7 +289,7 @@ impl Walk<'_> {
     }
 }
 
-/// Compares the next postings of two walks and returns the cursor of the lower one.
+/// Compares the next postings of two walks; returns the cursor of the lower one.
 fn first_of<'c>(one: &'c Walk<'_>, other: &'c Walk<'_>) -> Option<(Ordering, &'c Cursor)> {
     match (one.key(), other.key()) {
         (None, None) => None,
@@ -344,7 +338,7 @@ impl Source for PostingReader<'_> {
     }
 }
 
-/// Appends a row to `out` with its large values inlined.
+/// Appends a row with its large values inlined.
 pub(super) fn put_whole_row(
     txn: &Transaction,
     table: &Arc<Table>,
@@ -360,7 +354,7 @@ pub(super) fn put_whole_row(
     })
 }
 
-/// Returns the length of the word in the posting's key, and the value with its positions.
+/// The length of the word in the posting's key, and the value with its positions.
 fn parse<'p>(postings: &Table, cursor: &'p Cursor) -> Result<(usize, VarValue<'p>)> {
     let damaged = || damaged(postings);
     let view = RowView::parse(postings.row_format(), cursor.row()).map_err(|_| damaged())?;

@@ -15,28 +15,27 @@ pub struct Search<'a> {
     pub index_no: usize,
     /// In the character set of the index.
     pub text: &'a [u8],
-    /// How the text is to be interpreted.
+    /// How to interpret the text.
     pub mode: Mode,
     /// Follows the weights of each word in the index.
     pub end: &'a [u8],
     /// The memory limit of the search, in bytes.
     pub limit_bytes: u64,
-    /// How the rows found will be read.
+    /// How the rows will be read.
     pub read: Read,
 }
 
 /// The rows that a full-text search found.
 #[derive(Debug)]
 pub struct Found {
-    /// The rows that match, with their ranks.
+    /// With their ranks.
     pub matches: Matches,
-    /// The view that was searched, if it is not the transaction's.
+    /// Set if the transaction's view was not the one searched.
     view: Option<Arc<ReadView>>,
-    /// The result of a later search, for rows that changed after the first one.
+    /// A later search, for rows that changed after the first one.
     newer: Option<Box<Found>>,
-    /// The number of rows that were read or skipped.
+    /// Rows that were read or skipped.
     read_count: usize,
-    /// The key of the row read last.
     last_key: Vec<u8>,
 }
 
@@ -55,8 +54,7 @@ impl Transaction {
     /// Finds and ranks the matching rows of `table`: those that a consistent read sees, or, for
     /// rows that will be read with locks, those committed now and the transaction's own. May do
     /// I/O, and wait for a lock: errors are those of [`cursor`](Self::cursor), and
-    /// [`Error::Search`](crate::base::Error::Search) for a query that has a syntax error or costs
-    /// too much.
+    /// [`Error::Search`](crate::base::Error::Search) for a syntax error or too costly a query.
     pub fn search(
         &mut self,
         table: &Arc<Table>,
@@ -107,8 +105,8 @@ impl Transaction {
     }
 
     /// Returns the rank that a search found for the row with the key `key`, or `None` if the row
-    /// does not match. If other transactions changed the row after the search and this transaction
-    /// has then locked it, its newest state is ranked. A second search ranks the row and all later
+    /// does not match. If other transactions changed the row after the search, and this one has
+    /// then locked it, its newest state is ranked: a second search ranks the row and all later
     /// rows. May do I/O; errors are those of [`search`](Self::search).
     pub fn rank_now(
         &mut self,

@@ -2,20 +2,19 @@
 
 use crate::fulltext::Position;
 
-/// The memory, in bytes, that the list of a row's words may keep for the next row.
+/// The memory in bytes that a list of words keeps for the next row.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 
 /// The words of a row. Reuses its memory for the next row, unless it is large.
 #[derive(Default, Debug)]
 pub struct WordList {
     bytes: Vec<u8>,
-    /// Once sorted, in the order of words, and of positions within a word.
+    /// Once sorted: in the order of words, and of positions within a word.
     words: Vec<WordPlace>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct WordPlace {
-    /// The offset of its bytes in the list.
     start: usize,
     len: usize,
     pub(super) position: Position,
@@ -42,7 +41,6 @@ impl WordList {
         self.bytes.get(place.start..place.start + place.len).unwrap_or_default()
     }
 
-    /// Returns the word of a group of places.
     pub(super) fn word_of(&self, places: &[WordPlace]) -> &[u8] {
         places.first().map_or(&[], |place| self.word(*place))
     }
@@ -53,7 +51,7 @@ impl WordList {
         self.words = words;
     }
 
-    /// Returns the places of each word of a sorted list.
+    /// The list is sorted.
     pub(super) fn groups(&self) -> impl Iterator<Item = &[WordPlace]> {
         self.words.chunk_by(|a, b| self.word(*a) == self.word(*b))
     }

@@ -21,8 +21,8 @@ impl Transaction {
     /// Writes the words of a new row, which this transaction has written. Must be called even if
     /// the row has no words. `postings`: see [`Db::postings`](crate::db::Db::postings). Waits and
     /// fails like [`insert`](Self::insert), and may fail with `Interrupted` even if it does not
-    /// wait. After an error, some words may remain written until a rollback to a savepoint. Fails
-    /// with `Limit` for a word longer than the index was created for.
+    /// wait. Fails with `Limit` for a word longer than the index was created for. After an error,
+    /// some words may remain written until a rollback to a savepoint.
     pub fn insert_words(&mut self, postings: &Arc<Table>, row: RowWords<'_>) -> Result<()> {
         row.words.sort();
         let done = self.write_words(|txn| txn.insert_new(postings, &row));
@@ -30,8 +30,8 @@ impl Transaction {
         done
     }
 
-    /// Removes the words of a row that this transaction deleted. If the row has several words,
-    /// their postings remain for a while, but no search finds them. Otherwise like
+    /// Removes the words of a row that this transaction deleted. Postings of a row with several
+    /// words remain for a while, but no search finds them. Otherwise like
     /// [`insert_words`](Self::insert_words).
     pub fn delete_words(&mut self, postings: &Arc<Table>, row: RowWords<'_>) -> Result<()> {
         if !sound!(true, "full text: keep the words of a row that goes") {
@@ -62,9 +62,9 @@ impl Transaction {
         done
     }
 
-    /// Writes postings of rows that the transaction has locked. Under snapshot isolation, a row
-    /// that changed after the snapshot has already been refused. The background may have deleted
-    /// postings of the row after the snapshot, which is no reason to refuse it.
+    /// The transaction has locked the rows of the postings. Under snapshot isolation, a row that
+    /// changed after the snapshot has already been refused. The background may have deleted its
+    /// postings after the snapshot, which is no reason to refuse it.
     fn write_words(&mut self, write: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let locker = Arc::clone(&self.locker);
         let refuses = locker.suspend_refusals();
@@ -85,7 +85,7 @@ impl Transaction {
         }
     }
 
-    /// Writes the changes of a row that keeps its key.
+    /// The row keeps its key.
     fn write_changes(&mut self, postings: &Arc<Table>, old: &RowWords<'_>, new: &RowWords<'_>) -> Result<()> {
         let (mut old_groups, mut new_groups) = (old.words.groups().peekable(), new.words.groups().peekable());
         loop {
@@ -108,8 +108,7 @@ impl Transaction {
         }
     }
 
-    /// Loads the words of a row into `load`, a load of the posting table, as [`load`](Self::load)
-    /// does with a row.
+    /// Loads the words of a row, like [`load`](Self::load), into a load of the posting table.
     pub fn load_words(&mut self, load: &mut Load, row: RowWords<'_>) -> Result<()> {
         row.words.sort();
         let mut room = std::mem::take(&mut self.posting_room);
@@ -145,7 +144,7 @@ impl Transaction {
         done
     }
 
-    /// Counts a posting that is written. Fails with `Interrupted` when the statement must end.
+    /// Fails with `Interrupted` when the statement must end.
     pub(super) fn count_posting_written(&mut self) -> Result<()> {
         self.postings_written = self.postings_written.wrapping_add(1);
         match self.postings_written % POSTINGS_PER_QUESTION {

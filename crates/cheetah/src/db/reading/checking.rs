@@ -28,8 +28,8 @@ impl Transaction {
         self.check_table_as(table, true, Some(expected))
     }
 
-    /// Like [`check_table`](Self::check_table), which passes `extended`. Large values are read only
-    /// if `extended`. Without `expected`, entries are not compared with the rows.
+    /// Reads large values only if `extended`. Without `expected`, entries are not compared with
+    /// rows.
     pub(in crate::db) fn check_table_as(
         &mut self,
         table: &Arc<Table>,
@@ -38,7 +38,7 @@ impl Transaction {
     ) -> Result<CheckReport> {
         self.catch_up()?;
         self.core.health.check()?;
-        // A table that replaces this one from now on is not checked.
+        // Later replacements of the table are not checked.
         let table = table.newest();
         let view = self.new_view();
         let own = self.slot_of(table).and_then(|slot| slot.rows_of(table.id()));

@@ -4,12 +4,11 @@
 //!   I1  A consistent cursor stops at the entries that its view sees, and returns the version that
 //!       the view sees. A locking cursor stops at the entries that it has locked. A cursor on a
 //!       locked table stops at the newest entries. No cursor stops at a deleted entry.
-//!       [`Cursor::next_rows`] reads several rows of a leaf at one moment. Rows after the first may
-//!       be older than changes that the caller's own transaction makes after the call, so
-//!       `next_rows` returns more than one row only with a snapshot.
+//!       [`Cursor::next_rows`] reads several rows of a leaf at one moment. The rows after the first
+//!       may lack the caller's own later changes, so it returns more than one row only with a
+//!       snapshot.
 //!   I2  The row and payload at the position are in the tree or in `older`. A row is returned in
-//!       the newest row-format version: where rows may have several, the converted row is in
-//!       `current`.
+//!       the newest row-format version: the converted row, if any, is in `current`.
 
 use super::locking_scan::{parts, LockingScan, SeekEnd};
 use super::scan_step::Locking;
@@ -23,7 +22,7 @@ use crate::tree::{self, successor, Offered, SeekMode};
 use crate::txn::ReadView;
 use std::sync::Arc;
 
-/// The number of invisible entries that a cursor skips between two checks for an interrupt.
+/// Invisible entries that a cursor skips between two checks for an interrupt.
 const PASSED_PER_LOOK: usize = 256;
 
 /// A position in an index. The cursor sees the changes of its own transaction; it skips a row that
@@ -34,18 +33,16 @@ pub struct Cursor {
     table: Arc<Table>,
     index_no: usize,
     inner: tree::Cursor,
-    /// The view to read with, or `None` to read the newest rows.
+    /// `None` to read the newest rows.
     view: Option<Arc<ReadView>>,
     /// Replaces `inner` in a cursor that locks.
     locking: Option<Box<LockingScan>>,
     /// The version that the view sees, if the tree has another one.
     older: EntryVersion,
     is_older: bool,
-    /// The row in the newest row-format version, in a clustered index whose rows may have several
-    /// versions.
+    /// The row in the newest row-format version, if rows may have several versions.
     current: Vec<u8>,
-    /// Like `current`, for the rows returned after the first; empty for a row that is stored in the
-    /// newest row-format version.
+    /// Like `current`, for the rows after the first; empty for a row stored in the newest version.
     converted: Vec<Vec<u8>>,
 }
 
@@ -76,29 +73,28 @@ impl Cursor {
         Ok(cursor)
     }
 
-    /// Returns the table that the cursor reads.
+    /// The table that the cursor reads.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }
 
-    /// Returns the position of the index in its table.
+    /// The position of the index in its table.
     pub fn index_no(&self) -> usize {
         self.index_no
     }
 
     /// Moves to an entry; returns `false` if no such entry exists. `seek`, `next` and `prev` may do
-    /// I/O. If the cursor locks rows, they may also wait for locks, with the errors of
+    /// I/O. A locking cursor may also wait for locks, with the errors of
     /// [`lock_table`](crate::db::Transaction::lock_table). Any cursor may fail with `Interrupted`
     /// while it skips many invisible entries.
     pub fn seek(&mut self, mode: SeekMode, key: &[u8]) -> Result<bool> {
         self.seek_to(mode, key, SeekEnd::None)
     }
 
-    /// Like [`seek`](Self::seek), but for a caller that needs only the entries before `end`. For a
-    /// cursor that locks, the entries end there. It locks and finds nothing beyond `end`, not even
-    /// in later calls of `next` or `prev`, until a call has returned `false`. For a consistent
-    /// read, `end` only limits the read-ahead: the cursor continues beyond `end`, so the caller
-    /// compares keys.
+    /// Like [`seek`](Self::seek), for a caller that needs only the entries before `end`. A locking
+    /// cursor locks and finds nothing beyond `end`, not even in later calls of `next` or `prev`,
+    /// until a call has returned `false`. For a consistent read, `end` only limits the read-ahead:
+    /// the cursor continues beyond `end`, so the caller compares keys.
     pub fn seek_to(&mut self, mode: SeekMode, key: &[u8], end: SeekEnd<'_>) -> Result<bool> {
         if let Some(scan) = &mut self.locking {
             let found = scan.seek(mode, key, end)?;
@@ -135,7 +131,7 @@ impl Cursor {
     }
 
     /// Like [`next`](Self::next), but continues to further rows of the same leaf, up to `rows_max`
-    /// rows in all. `take` receives the two parts of each key, and the row. The bytes, except the
+    /// rows in all. `take` receives the two parts of each key, and the row; these bytes, except the
     /// first row's key, are valid until the cursor is used again. Ends before a row of which the
     /// view sees an older version. For the clustered index; returns a single row if the newest rows
     /// are read.
@@ -201,8 +197,8 @@ impl Cursor {
         self.skip_unseen(found, false)
     }
 
-    /// Returns whether the cursor has the row's last committed version, and has not locked the row
-    /// because another transaction has it locked ([`OnLocked::Look`](crate::db::OnLocked)).
+    /// Whether the cursor is on a row that another transaction has locked, and returns the row's
+    /// last committed version ([`OnLocked::Look`](crate::db::OnLocked)).
     pub fn is_unlocked(&self) -> bool {
         self.locking.as_ref().is_some_and(|scan| scan.is_unlocked())
     }
@@ -219,23 +215,21 @@ impl Cursor {
         }
     }
 
-    /// Releases the lock on the current row because the row does not match. Has an effect only
-    /// under READ COMMITTED, and if nothing else in this transaction has locked the row.
+    /// Under READ COMMITTED, releases the lock on the current row, which does not match, unless
+    /// something else in this transaction has locked the row.
     pub fn unlock_row(&mut self) {
         if let Some(scan) = &mut self.locking {
             scan.unlock();
         }
     }
 
-    /// Lets later calls of `next` and `prev` continue beyond the end that the last
-    /// [`seek_to`](Self::seek_to) set.
+    /// Lets `next` and `prev` continue beyond the end set by [`seek_to`](Self::seek_to).
     pub fn forget_end(&mut self) {
         if let Some(scan) = &mut self.locking {
             scan.forget_end();
         }
     }
 
-    /// Moves on to the first visible entry.
     fn skip_unseen(&mut self, mut found: bool, forward: bool) -> Result<bool> {
         let mut passed = 0;
         while found && !self.is_seen()? {
@@ -259,12 +253,11 @@ impl Cursor {
         Ok(found)
     }
 
-    /// Returns whether rows of this index may have several row-format versions.
     fn has_formats(&self) -> bool {
         self.index_no == 0 && self.table.has_older_formats()
     }
 
-    /// Returns the row as stored. For the clustered index only.
+    /// For the clustered index only.
     fn raw_row(&self) -> &[u8] {
         match self.is_older {
             true => &self.older.row,
@@ -272,7 +265,7 @@ impl Cursor {
         }
     }
 
-    /// Returns whether the view sees an entry here, and finds the visible version of its row.
+    /// Whether the view sees an entry here; finds the visible version of its row.
     fn is_seen(&mut self) -> Result<bool> {
         self.is_older = false;
         let Some(record) = self.inner.record() else { return Ok(false) };
@@ -291,7 +284,7 @@ impl Cursor {
         Ok(is_here)
     }
 
-    /// Returns whether the view sees an entry here, and whether the entry is in `older`.
+    /// Whether the view sees an entry here, and whether the entry is in `older`.
     fn look_back(&self, older: &mut EntryVersion) -> Result<(bool, bool)> {
         let (Some(view), Some(record)) = (&self.view, self.inner.record()) else { return Ok((false, false)) };
         let _usage = self.table.use_it()?;
@@ -316,24 +309,23 @@ impl Cursor {
         })
     }
 
-    /// Returns whether the cursor is on an entry.
+    /// Whether the cursor is on an entry.
     pub fn valid(&self) -> bool {
         self.locking.as_ref().map_or_else(|| self.inner.valid(), |scan| scan.valid())
     }
 
-    /// Returns the whole stored key; empty if the cursor is not on an entry.
+    /// The whole stored key; empty if the cursor is not on an entry.
     pub fn key(&self) -> &[u8] {
         self.locking.as_ref().map_or_else(|| self.inner.key(), |scan| scan.key())
     }
 
-    /// Returns the caller's part of the key: in a secondary index, without the clustered key that
-    /// follows it.
+    /// The caller's part of the key: in a secondary index, without the clustered key.
     pub fn secondary_key(&self) -> &[u8] {
         let (secondary, _) = self.parts();
         secondary
     }
 
-    /// Returns the clustered key of the row.
+    /// The clustered key of the row.
     pub fn clustered_key(&self) -> &[u8] {
         let (_, clustered) = self.parts();
         clustered
@@ -350,7 +342,7 @@ impl Cursor {
         }
     }
 
-    /// Returns the stored row, with large values as locators. For the clustered index only.
+    /// The stored row, with large values as locators. For the clustered index only.
     pub fn row(&self) -> &[u8] {
         match self.index_no {
             0 if self.has_formats() => &self.current,
@@ -359,7 +351,7 @@ impl Cursor {
         }
     }
 
-    /// Returns the caller's payload. For secondary indexes only.
+    /// The caller's payload. For secondary indexes only.
     pub fn payload(&self) -> &[u8] {
         if self.index_no == 0 {
             return &[];
@@ -391,8 +383,8 @@ impl Cursor {
     }
 }
 
-/// Returns a stored row in the newest row-format version: the row itself, or, if its version is
-/// older, the row converted into buffer number `no`. `None` if the row is damaged.
+/// Returns a stored row in the newest row-format version, converted into buffer number `no` if its
+/// version is older. `None` if the row is damaged.
 fn in_newest_format<'r>(
     table: &Table,
     stored: &'r [u8],
@@ -406,8 +398,7 @@ fn in_newest_format<'r>(
     table.current_row(stored, buffer).ok()
 }
 
-/// Returns whether the view sees an entry in the record as it is, or `None` if older versions must
-/// be consulted.
+/// Whether the view sees an entry in the record; `None` if older versions must be consulted.
 #[inline]
 fn sees(view: Option<&ReadView>, index_no: usize, record: &RecordRef<'_>) -> Option<bool> {
     let as_it_is = match (view, record.version) {

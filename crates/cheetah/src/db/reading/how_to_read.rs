@@ -7,7 +7,6 @@ use std::sync::Arc;
 /// How to read, and the table to read if it is not the requested one.
 pub(in crate::db) type HowToRead = (Reading, Option<Arc<Table>>);
 
-/// How a read takes locks.
 pub(in crate::db) enum Reading {
     /// Without locks, the rows that the view sees.
     View(Arc<ReadView>),

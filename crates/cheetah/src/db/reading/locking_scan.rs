@@ -1,23 +1,21 @@
 //! A scan that locks what it reads: ranges of its index, and rows.
 //!
 //! The scan works record by record. Under the latch of the leaf, it finds the next record that it
-//! does not skip. It requests the lock on the record and on the range between it and the previous
-//! record. If the scan has to wait, it reads again from its position afterwards. From an entry of a
-//! secondary index it goes to the row, locks the row, and checks that the entry still belongs to
-//! the row.
+//! does not skip, and requests the lock on the record and on the range between it and the previous
+//! record. After a wait it reads again from its position. From an entry of a secondary index it
+//! goes to the row, locks it, and checks that the entry still belongs to it.
 //!
 //! If a single row is looked up by its full key and its leaf is cold, the scan examines the row
 //! under the lock of the leaf's page table entry instead of a latch.
 //!
 //! Invariants
 //!   I1  If ranges are locked, every key from the start of the scan to its position is in a range
-//!       that the scan's owner has locked. The range was locked no later than the release of the
-//!       latch under which the scan saw the key. So no other transaction can have inserted a record
-//!       there without the scan seeing it.
+//!       that the scan's owner locked no later than it released the latch under which the scan saw
+//!       the key. So no other transaction can have inserted a record there unseen by the scan.
 //!   I2  The row at which the scan stops is live and locked, and its writer has committed or is the
 //!       scan's own transaction: the scan has the row's newest version.
-//!   I3  The scan stops at a row that it has not locked only if the caller allows this.
-//!       `is_unlocked` then returns true.
+//!   I3  The scan stops at a row that it has not locked only if the caller allows this, and then
+//!       `is_unlocked` returns true.
 //!   I4  The scan skips a record that was delete-marked by a transaction that has ended. Only an
 //!       insert could bring the record back, and the lock on the range prevents that.
 //!   I5  Consecutive delete-marked records in a leaf are skipped in one step, under one latch.
@@ -26,9 +24,9 @@
 //!       its lock. The scan's transaction, which has only the range, must wait for that lock before
 //!       it inserts the key.
 //!   I6  A scan whose request is queued makes no further request until that request is answered.
-//!       Otherwise a transaction that already waits could be blocked by the new lock, too, and so
-//!       wait for the scan. That wait may close a cycle, but no search for deadlocks runs then: the
-//!       deadlock would go undetected.
+//!       Otherwise its new lock could block a transaction that already waits. That wait for the
+//!       scan may close a cycle, but no search for deadlocks runs then: the deadlock would go
+//!       undetected.
 
 use super::scan_step::{Asking, Copied, Locking, Met, ScanStep};
 use crate::base::{sound, Error, Result};
@@ -43,8 +41,8 @@ use crate::txn::{LockMode, ReadView};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Where a search ends, for a cursor that locks. For a consistent read it only limits the
-/// read-ahead (see [`Cursor::seek_to`](crate::db::Cursor::seek_to)).
+/// Where a search of a locking cursor ends. For a consistent read it only limits the read-ahead
+/// (see [`Cursor::seek_to`](crate::db::Cursor::seek_to)).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum SeekEnd<'a> {
     /// At the end of the index.
@@ -52,8 +50,7 @@ pub enum SeekEnd<'a> {
     None,
     /// After the keys that begin with the key of the search.
     Prefix,
-    /// Like [`Prefix`](Self::Prefix), for a full key of the clustered index: after the row with
-    /// that key.
+    /// For a full key of the clustered index: after the row with that key.
     Row,
     /// Before this key; forward only.
     Below(&'a [u8]),
@@ -88,20 +85,16 @@ pub(in crate::db) struct LockingScan {
     next: Vec<u8>,
     /// Forward: the first key beyond the search. Backward: the last key within it.
     limit: Option<Vec<u8>>,
-    /// Whether the last search was for a single row, by its full key.
     is_point: bool,
-    /// The direction of the last search, for which `limit` is set.
+    /// The direction that `limit` is for.
     is_forward: bool,
-    /// The record whose lock the scan last waited for. Kept so that `entry.granted` includes that
-    /// request.
+    /// The record whose lock the scan last waited for: `entry.granted` includes that request.
     waited_for: Option<Vec<u8>>,
     entry: Copied,
     row: Vec<u8>,
-    /// The path to the row's leaf, or its ticket if the leaf is cold. The operation that changes
-    /// the row takes it.
+    /// For the operation that changes the row: the path to its leaf, or the ticket of a cold one.
     row_path: Path,
-    /// Whether `entry` holds the row's last committed version because another transaction has the
-    /// row locked (I3).
+    /// `entry` has the last committed version of a row that another transaction has locked (I3).
     is_unlocked: bool,
     /// Preserves the large values of an unlocked row until the scan leaves it.
     unlocked_view: Option<ReadView>,
@@ -135,7 +128,7 @@ impl LockingScan {
         })
     }
 
-    /// Moves to an entry, but not beyond `end`; returns `false` if there is no such entry.
+    /// Does not move beyond `end`; returns `false` if there is no such entry.
     pub(in crate::db) fn seek(&mut self, mode: SeekMode, key: &[u8], end: SeekEnd<'_>) -> Result<bool> {
         self.place = Place::Nowhere;
         let above = |key: &[u8]| successor(key);
@@ -165,8 +158,7 @@ impl LockingScan {
         }
     }
 
-    /// Moves to the next entry; returns `false` at the end of the index or of the search. A further
-    /// call continues beyond the end of the search.
+    /// Returns `false` at the end of the index or search; a further call passes the search's end.
     pub(in crate::db) fn next(&mut self) -> Result<bool> {
         match self.place {
             Place::Nowhere | Place::End => Ok(false),
@@ -183,7 +175,6 @@ impl LockingScan {
         }
     }
 
-    /// Moves to the previous entry. Otherwise like [`next`](Self::next).
     pub(in crate::db) fn prev(&mut self) -> Result<bool> {
         match self.place {
             Place::Nowhere | Place::Start => Ok(false),
@@ -200,8 +191,7 @@ impl LockingScan {
         }
     }
 
-    /// Reads the current row again and waits for its lock; moves to the next row if it no longer
-    /// exists.
+    /// Reads the current row again and waits for its lock; moves on if the row no longer exists.
     pub(in crate::db) fn read_again(&mut self) -> Result<bool> {
         let on_locked = std::mem::replace(&mut self.how.on_locked, OnLocked::Wait);
         let mut from = std::mem::take(&mut self.from);
@@ -211,7 +201,6 @@ impl LockingScan {
         found
     }
 
-    /// Returns whether the scan is on a row without holding its lock.
     pub(in crate::db) fn is_unlocked(&self) -> bool {
         self.is_unlocked
     }
@@ -251,7 +240,7 @@ impl LockingScan {
         }
     }
 
-    /// Sets the direction. A change of direction drops the search's limit.
+    /// A change of direction drops the search's limit.
     fn turn(&mut self, forward: bool) {
         if self.is_forward != forward {
             self.limit = None;
@@ -313,8 +302,7 @@ impl LockingScan {
         })?
     }
 
-    /// Examines the row with the key `from`, provided that it exists and its leaf is not in memory
-    /// and need not be read.
+    /// Examines the row with the key `from` if its leaf is not in memory and need not be read.
     fn step_to_point(&mut self) -> Result<Option<ScanStep>> {
         let Self { locker, how, walk, from, next, entry, table, row_path, .. } = self;
         let _usage = table.use_it()?;
@@ -362,8 +350,7 @@ impl LockingScan {
         })?
     }
 
-    /// Does the part of a step that must be done outside the latch. After `Again` and similar
-    /// results, the caller repeats the step.
+    /// Does the part of a step outside the latch. The caller repeats it after `Again` and the like.
     fn finish_step(&mut self, step: ScanStep) -> Result<ScanStep> {
         let step = match step {
             ScanStep::Landed if self.index_no != 0 => self.lock_row()?,
@@ -394,8 +381,7 @@ impl LockingScan {
         Ok(step)
     }
 
-    /// Records that the current row is locked: an operation that changes the row need not request
-    /// the lock.
+    /// Spares an operation that changes the current row the request for its lock.
     fn note_locked(&mut self) {
         let peeked = self.row_path.take_peeked();
         if self.is_unlocked || self.how.mode != LockMode::Exclusive || self.how.any_version {
@@ -405,8 +391,7 @@ impl LockingScan {
         self.locker.note_scanned(self.table.clustered().def().id, clustered, self.entry.by, peeked);
     }
 
-    /// Skips the record at `next`, which another transaction has locked, or reads it without a
-    /// lock.
+    /// Skips the record at `next`, which another transaction has locked, or reads it unlocked.
     fn pass_locked(&mut self) -> Result<ScanStep> {
         if self.how.on_locked == OnLocked::Skip {
             return Ok(ScanStep::Passed);
@@ -424,8 +409,8 @@ impl LockingScan {
         Ok(ScanStep::Landed)
     }
 
-    /// Counts the lock that the scan waited for, if the scan stops at that row. Otherwise the row
-    /// was deleted, and the lock is released unless ranges are locked.
+    /// Counts the awaited lock if the scan stops at its row. Otherwise the row was deleted:
+    /// releases the lock, unless ranges are locked.
     fn count_awaited(&mut self, is_landed: bool) {
         let Some(awaited) = self.waited_for.take().filter(|_| self.index_no == 0) else { return };
         if is_landed && awaited == self.entry.key {
@@ -465,7 +450,7 @@ impl LockingScan {
         Ok(ScanStep::Landed)
     }
 
-    /// Copies the entry again after its row was locked. Returns whether the entry still exists.
+    /// Copies the entry again after its row was locked; returns whether it still exists.
     fn look_again(&mut self) -> Result<bool> {
         let Self { table, index_no, entry, .. } = self;
         let _usage = table.use_it()?;
@@ -475,8 +460,7 @@ impl LockingScan {
         Ok(found?.is_some() && entry.flags != RecordFlags::DELETE_MARKED)
     }
 
-    /// Unless ranges are locked, releases the lock on the current row because the row does not
-    /// match the statement's condition.
+    /// Releases the lock on the current row, which does not match, unless ranges are locked.
     pub(in crate::db) fn unlock(&mut self) {
         let granted = std::mem::take(&mut self.entry.granted);
         if self.how.ranges {
@@ -486,7 +470,6 @@ impl LockingScan {
         (0..granted).for_each(|_| self.locker.unlock_row(&self.table, clustered, self.how.mode));
     }
 
-    /// Lets the search continue to the end of the index.
     pub(in crate::db) fn forget_end(&mut self) {
         self.limit = None;
     }
@@ -495,7 +478,7 @@ impl LockingScan {
         self.place == Place::On
     }
 
-    /// Returns the whole stored key; empty if the scan is not on an entry.
+    /// The whole stored key; empty if the scan is not on an entry.
     pub(in crate::db) fn key(&self) -> &[u8] {
         if self.valid() {
             &self.entry.key
@@ -504,7 +487,6 @@ impl LockingScan {
         }
     }
 
-    /// Returns the payload stored under the key.
     pub(in crate::db) fn stored(&self) -> &[u8] {
         if self.valid() {
             &self.entry.payload

@@ -12,9 +12,9 @@ use crate::tree::SeekMode;
 impl Transaction {
     /// Returns whether there is a row whose key in the side's index begins with `key`, which has a
     /// part for each column of the side. Reads the newest rows, even those that the snapshot does
-    /// not see. Locks the row shared until the end of the transaction, or, if there is no row, its
-    /// gap. May do I/O, and wait: errors are those of [`lock_table`](Self::lock_table), and
-    /// `NoSuchTable` if the side has to be looked up again.
+    /// not see. Locks the row, or else its gap, shared until the end of the transaction. May do
+    /// I/O, and wait: errors are those of [`lock_table`](Self::lock_table), and `NoSuchTable` if
+    /// the side has to be looked up again.
     pub fn find_reference(&mut self, side: &KeySide, key: &[u8]) -> Result<bool> {
         let mut cursor = self.reference_cursor(side, Read::Shared)?;
         let end = if side.is_row_key { SeekEnd::Row } else { SeekEnd::Prefix };
@@ -22,21 +22,20 @@ impl Transaction {
         Ok(found && cursor.key().starts_with(key))
     }
 
-    /// Returns a cursor over the index of a side that locks the newest rows exclusively, to apply
-    /// the parent's change to them. Errors: those of [`find_reference`](Self::find_reference).
+    /// Returns a cursor that locks the newest rows of a side's index exclusively, to apply the
+    /// parent's change to them. Errors: those of [`find_reference`](Self::find_reference).
     pub fn cursor_on_children(&mut self, side: &KeySide) -> Result<Cursor> {
         self.reference_cursor(side, Read::Exclusive)
     }
 
-    /// Returns a cursor over the index of a side that reads the transaction's snapshot. Errors:
-    /// those of [`find_reference`](Self::find_reference), and `TableChanged` if the snapshot cannot
-    /// use the index.
+    /// Returns a cursor over a side's index that reads the transaction's snapshot. Errors: as for
+    /// [`find_reference`](Self::find_reference), and `TableChanged` if it is too old for the index.
     pub fn cursor_on_parents(&mut self, side: &KeySide) -> Result<Cursor> {
         self.cursor(&side.table()?, side.index_no, Read::Consistent)
     }
 
-    /// Ranges are locked at each isolation level. Otherwise the scan would miss an entry that moved
-    /// to an earlier key while the scan waited for its row (F2).
+    /// Locks ranges at each isolation level: otherwise the scan would miss an entry that moved to
+    /// an earlier key while it waited for the row (F2).
     fn reference_cursor(&mut self, side: &KeySide, read: Read) -> Result<Cursor> {
         let read = if sound!(true, "foreign keys: look at the snapshot") { read } else { Read::Consistent };
         let table = side.table()?;

@@ -11,10 +11,9 @@ use std::ops::Bound;
 #[derive(Clone, Copy, Debug)]
 pub(in crate::db) struct Locking {
     pub(in crate::db) mode: LockMode,
-    /// Whether to keep other transactions from inserting rows between those that are read.
+    /// Whether to keep other transactions from inserting between the rows read.
     pub(in crate::db) ranges: bool,
     pub(in crate::db) on_locked: OnLocked,
-    /// Whether to accept rows that changed after the snapshot.
     pub(in crate::db) any_version: bool,
 }
 
@@ -48,21 +47,17 @@ pub(in crate::db) struct Met<'a> {
     pub(in crate::db) is_alone: bool,
 }
 
-/// A record that was copied out of its leaf.
 #[derive(Default, Debug)]
 pub(in crate::db) struct Copied {
     pub(in crate::db) key: Vec<u8>,
     pub(in crate::db) flags: RecordFlags,
     pub(in crate::db) payload: Vec<u8>,
-    /// The number of requests for the row's lock that were counted for this stop; 0 if the lock is
-    /// implicit, because the transaction wrote the row's newest version.
+    /// Requests for the row's lock at this stop; 0 if the transaction's own version is the lock.
     pub(in crate::db) granted: u32,
-    /// The kind of lock that the row has.
     pub(in crate::db) by: ScannedBy,
 }
 
 impl Copied {
-    /// Copies all but the key.
     pub(in crate::db) fn copy(&mut self, record: RecordRef<'_>) {
         self.flags = record.flags;
         self.payload.clear();
@@ -73,16 +68,14 @@ impl Copied {
 pub(in crate::db) struct Asking<'a> {
     pub(in crate::db) locker: &'a Locker,
     pub(in crate::db) tree: TreeId,
-    /// Whether the index is the clustered one, whose records are the rows.
     pub(in crate::db) is_clustered: bool,
     pub(in crate::db) how: Locking,
     pub(in crate::db) is_forward: bool,
 }
 
 impl Asking<'_> {
-    /// Returns whether a record is skipped in any case. Such a record was delete-marked by a
-    /// transaction that has ended, or by the scan's own transaction. Also, the scan does not refuse
-    /// the record as changed after its snapshot.
+    /// Whether a record is skipped in any case: it was delete-marked by a transaction that has
+    /// ended or by the scan's own, and the scan does not refuse it as changed after its snapshot.
     pub(in crate::db) fn passes(&self, key: &[u8], record: &RecordRef<'_>) -> bool {
         let range = (Bound::Included(key), Bound::Included(key));
         record.is_marked()
@@ -90,8 +83,7 @@ impl Asking<'_> {
             && self.check_unchanged(&Met { key, record: *record, range, is_alone: false }).is_ok()
     }
 
-    /// Keeps other transactions out of a range in which all records were skipped (I5 of
-    /// [`super::locking_scan`]). Errors: those of a lock request.
+    /// Locks a range in which all records were skipped (I5 of [`super::locking_scan`]).
     pub(in crate::db) fn lock_run(&self, range: KeyRange<'_>) -> Result<()> {
         match sound!(true, "scan: leave the records that it passes out") {
             true => self.lock_passed(range),
@@ -99,16 +91,14 @@ impl Asking<'_> {
         }
     }
 
-    /// Keeps other transactions from inserting records into a range. Existing records stay
-    /// unlocked.
+    /// Keeps other transactions from inserting into a range. Existing records stay unlocked.
     fn lock_gap(&self, range: KeyRange<'_>) -> Result<()> {
         self.lock_range(Lock::Gap { tree: self.tree, range, mode: self.how.mode })
     }
 
-    /// Like [`lock_gap`](Self::lock_gap), for a range in which all records are deleted or the
-    /// transaction's own. The range merges with those that the scan locks before and after it. So a
-    /// scan of a whole table takes the memory of one range, regardless of the number of leaves and
-    /// deleted records.
+    /// Like [`lock_gap`](Self::lock_gap), if all records are deleted or the transaction's own. The
+    /// range merges with those that the scan locks before and after it, so a scan of a whole table
+    /// takes the memory of one range, however many leaves and deleted records.
     fn lock_passed(&self, range: KeyRange<'_>) -> Result<()> {
         self.lock_range(Lock::Range { tree: self.tree, range, mode: self.how.mode })
     }
@@ -124,8 +114,7 @@ impl Asking<'_> {
         match (step, passed) {
             (ScanStep::Crossed, Some(_)) => self.lock_run(range),
             (ScanStep::Crossed, None) => self.lock_passed(range),
-            // Other transactions may lock keys in the gap that are in no
-            // index.
+            // Other transactions may lock keys in the gap that are in no index.
             (_, Some([run, gap])) => {
                 self.lock_run(run)?;
                 self.lock_gap(gap)
@@ -141,7 +130,7 @@ impl Asking<'_> {
         Ok(())
     }
 
-    /// Like [`judge`](Self::judge), for a record whose range begins with a run of skipped records.
+    /// Like [`judge`](Self::judge), for a range that begins with a run of skipped records.
     pub(in crate::db) fn judge_behind(
         &self,
         run: Option<KeyRange<'_>>,
@@ -153,8 +142,8 @@ impl Asking<'_> {
             met.range = (Bound::Included(met.key), Bound::Included(met.key));
         }
         let step = self.judge(met, copied)?;
-        // If the scan lands, its range includes the run. If it waits, its request is queued, and it
-        // requests nothing else: it repeats this step (I6).
+        // If the scan lands, its range includes the run. If it waits, it has a queued request,
+        // requests nothing else, and repeats this step (I6).
         let lacks_run = match step {
             ScanStep::Landed => !self.locks_records(),
             ScanStep::Wait(_) => !sound!(true, "scan: lock what it passed while it waits"),
@@ -212,14 +201,13 @@ impl Asking<'_> {
         })
     }
 
-    /// Skips a record that is delete-marked for good or by the scan's own transaction.
     fn pass_deleted(&self, met: &Met<'_>) -> Result<ScanStep> {
         self.lock_gap(met.range)?;
         self.check_unchanged(met)?;
         Ok(ScanStep::Passed)
     }
 
-    /// Requests the lock on a record that another open transaction wrote.
+    /// The record was written by another open transaction.
     fn ask_behind(&self, holder: TxnId, met: &Met<'_>, patience: Patience) -> Result<Asked> {
         let (place, lock) = ((self.tree, met.key), self.lock_of(met));
         if self.is_clustered {
@@ -231,13 +219,12 @@ impl Asking<'_> {
         if !self.locks_records() {
             return Ok(Asked::Held);
         }
-        // The holder may have locked the entry for a change that was then rolled back: the row
-        // decides.
+        // The holder may have locked the entry for a change since rolled back: the row decides.
         self.locker.ask_behind(holder, place, lock, patience)
     }
 
-    /// Returns whether records of this index are locked: rows always are, and all records in locked
-    /// ranges. Without ranges an entry needs no lock, because its row determines the owner.
+    /// Rows are always locked, and so are all records in locked ranges. Without ranges an entry
+    /// needs no lock, because its row determines the owner.
     fn locks_records(&self) -> bool {
         self.is_clustered || self.how.ranges
     }
@@ -250,7 +237,6 @@ impl Asking<'_> {
         }
     }
 
-    /// Returns whether to wait for a record that another transaction has locked.
     fn patience(&self, met: &Met<'_>) -> Patience {
         let may_look = self.is_clustered && !self.how.ranges && !met.is_alone && self.is_forward;
         match self.how.on_locked {

@@ -37,7 +37,6 @@ impl Transaction {
         self.get_as(table, key, how, OnLocked::Skip, row)
     }
 
-    /// Like [`get`](Self::get), with the way to read already determined.
     pub(in crate::db) fn get_as(
         &mut self,
         table: &Arc<Table>,
@@ -86,22 +85,21 @@ impl Transaction {
             table.make_current(row)?;
         }
         if !is_live && self.isolation != Isolation::ReadCommitted {
-            // The lock is removed with a row whose insertion is rolled back, but its gap stays
-            // locked.
+            // Rolling back an insertion removes the row's lock with it, but its gap stays locked.
             let (tree, range) = (table.clustered().def().id, (Bound::Included(key), Bound::Included(key)));
             self.locker.ask(Lock::Gap { tree, range, mode }, Patience::None)?;
         }
         Ok(is_live)
     }
 
-    /// Returns a cursor over an index, not yet positioned, for use while this transaction is open.
-    /// May wait for a lock: errors are those of [`lock_table`](Self::lock_table).
+    /// Returns an unpositioned cursor over an index, for use while this transaction is open. May
+    /// wait for a lock: errors are those of [`lock_table`](Self::lock_table).
     pub fn cursor(&mut self, table: &Arc<Table>, index_no: usize, read: Read) -> Result<Cursor> {
         self.cursor_on(table, index_no, read, OnLocked::Wait)
     }
 
-    /// Like [`cursor`](Self::cursor). `on_locked` says how a cursor that locks treats rows that
-    /// other transactions have locked.
+    /// Like [`cursor`](Self::cursor). `on_locked`: how a locking cursor treats rows that other
+    /// transactions have locked.
     pub fn cursor_on(
         &mut self,
         table: &Arc<Table>,
@@ -113,7 +111,6 @@ impl Transaction {
         self.cursor_as(table, index_no, how, on_locked)
     }
 
-    /// Like [`cursor_on`](Self::cursor_on), with the way to read already determined.
     pub(in crate::db) fn cursor_as(
         &mut self,
         table: &Arc<Table>,
@@ -144,14 +141,13 @@ impl Transaction {
     }
 
     /// Returns the number of rows that a consistent read of the table finds, if it is known without
-    /// a scan. It is not known if the read has to lock the rows. May wait for a lock: errors are
-    /// those of [`lock_table`](Self::lock_table).
+    /// a scan. A read that has to lock rows does not know it. May wait for a lock: errors are those
+    /// of [`lock_table`](Self::lock_table).
     pub fn count(&mut self, table: &Arc<Table>) -> Result<Option<u64>> {
         let how = self.lock_to_read(table, Read::Consistent)?;
         self.count_as(table, how)
     }
 
-    /// Like [`count`](Self::count), with the way to read already determined.
     pub(in crate::db) fn count_as(
         &self,
         table: &Arc<Table>,
@@ -164,8 +160,7 @@ impl Transaction {
         Ok(view.stamp().and_then(|stamp| table.counts().count(stamp, own)))
     }
 
-    /// Reads a large value into `value` by its locator, which must be from a row that this
-    /// transaction may read. May do I/O.
+    /// Reads a large value by the locator from a row that this transaction may read. May do I/O.
     pub fn fetch_large(&self, table: &Arc<Table>, locator: &[u8], value: &mut Vec<u8>) -> Result<()> {
         // A table that a load replaced never had rows.
         let table = table.newest();
@@ -174,10 +169,9 @@ impl Transaction {
         large::read_value(&self.core.pool, table.blob_owner(), locator, value)
     }
 
-    /// Fails with `TableChanged` if the snapshot sees `seen`, an empty table that a load has
-    /// replaced after the snapshot, and the snapshot's transaction has written rows into the loaded
-    /// table. The loaded rows have no versions, so the snapshot cannot see the transaction's rows
-    /// without them.
+    /// Fails with `TableChanged` if the snapshot sees the empty table `seen`, which a later load
+    /// has replaced, and the transaction has written rows into the loaded table: the loaded rows
+    /// have no versions, so the snapshot cannot see the transaction's rows without them.
     fn check_not_written_behind(&self, seen: &Arc<Table>) -> Result<()> {
         let slot = self.slot_of(seen).filter(|_| seen.has_moved());
         match slot.and_then(|slot| slot.rows_of(seen.newest().id())) {
@@ -186,7 +180,7 @@ impl Transaction {
         }
     }
 
-    /// Opens a snapshot now, which includes the transaction's own changes so far.
+    /// The new snapshot includes the transaction's own changes so far.
     pub(in crate::db) fn new_view(&self) -> Arc<ReadView> {
         let view = ReadView::new(&self.core.transactions.versions);
         view.belong_as(&self.view);
@@ -194,8 +188,7 @@ impl Transaction {
         Arc::new(view)
     }
 
-    /// Returns whether another transaction has changed the row with the key `key` after `view` was
-    /// opened, or is changing it now. May do I/O.
+    /// Whether another transaction has changed the row since `view`, or is changing it. May do I/O.
     pub(in crate::db) fn has_changed_since(
         &self,
         table: &Arc<Table>,
@@ -210,8 +203,7 @@ impl Transaction {
         Ok(!table.clustered().get(key, is_seen)?.unwrap_or(false))
     }
 
-    /// Returns how to read in an open snapshot. Fails with `TableChanged` if it is too old for the
-    /// table.
+    /// Fails with `TableChanged` if the open snapshot is too old for the table.
     pub(in crate::db) fn see(&self, table: &Arc<Table>, view: &Arc<ReadView>) -> Result<HowToRead> {
         let stamp = view.stamp();
         table.check_known_at(stamp)?;
@@ -221,9 +213,9 @@ impl Transaction {
         Ok((Reading::View(Arc::clone(view)), seen))
     }
 
-    /// Takes the locks that this kind of read needs in addition to row locks, or opens the snapshot
-    /// (I1). Also returns the table to read if it is not `table`: the table with which a load
-    /// replaced `table`, or, for an older snapshot, the table that was replaced.
+    /// Takes the locks that this kind of read needs besides row locks, or opens the snapshot (I1).
+    /// Also returns the table to read if it is not `table`: the loaded table that replaced it, or,
+    /// for an older snapshot, the replaced one.
     pub(in crate::db) fn lock_to_read(&mut self, table: &Arc<Table>, read: Read) -> Result<HowToRead> {
         self.catch_up()?;
         self.core.health.check()?;

@@ -8,14 +8,13 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 impl Db {
-    /// Returns the names and values of all counters and gauges.
+    /// The names and values of all counters and gauges.
     pub fn status(&self) -> Vec<(&'static str, u64)> {
         let mut status = self.transaction_status();
         status.extend(self.other_status());
         status
     }
 
-    /// Returns the counters that are not of [`transaction_status`](Self::transaction_status).
     fn other_status(&self) -> Vec<(&'static str, u64)> {
         let core = &self.0.core;
         let mut status = self.snapshot_status().to_vec();
@@ -37,7 +36,6 @@ impl Db {
         status
     }
 
-    /// Returns the counters of the section on transactions, and those of recovery.
     fn transaction_status(&self) -> Vec<(&'static str, u64)> {
         let core = &self.0.core;
         let count = |counter: &AtomicU64| counter.load(Relaxed);
@@ -80,17 +78,15 @@ impl Db {
         status
     }
 
-    /// Returns the number of pages that belong to no table and are not about to be freed: 0, unless
-    /// the engine has a defect.
+    /// Pages that belong to no table and will not be freed: 0 unless the engine has a defect.
     pub fn pages_without_owner(&self) -> u64 {
         let core = &self.0.core;
         let trees = core.catalog.trees();
         core.pool.pages_of_others(&|tree| tree < TreeId::FIRST_USER || trees.contains(&tree))
     }
 
-    /// Returns the age of the oldest transaction, the number of open snapshots, and the number of
-    /// stamps published after the oldest snapshot. Purge has to keep the transactions with these
-    /// stamps because of that snapshot.
+    /// The age of the oldest transaction, the open snapshots, and the stamps published after the
+    /// oldest snapshot, which keeps their transactions from purge.
     fn oldest(&self) -> [(&'static str, u64); 3] {
         let core = &self.0.core;
         let open = core.transactions.roster.open();
@@ -106,8 +102,8 @@ impl Db {
         ]
     }
 
-    /// Returns the counters as text with headings, for SHOW ENGINE STATUS. Rates are averages since
-    /// the previous call.
+    /// The counters as text with headings, for SHOW ENGINE STATUS. Rates are averages since the
+    /// previous call.
     pub fn status_text(&self) -> String {
         let section = |name: &str, otherwise| match name {
             name if name.starts_with("log_") => "LOG",
@@ -152,7 +148,7 @@ impl Db {
         let _ = writeln!(text, "{}\n{refusal}", self.tell_time(moment));
     }
 
-    /// Formats a moment as wall-clock time, or as an age if the wall-clock time is unknown.
+    /// Wall-clock time, or an age if that is unknown.
     fn tell_time(&self, moment: Moment) -> String {
         if !moment.time.is_empty() {
             return moment.time;
@@ -167,7 +163,6 @@ impl Db {
         let _ = write!(text, "{}\n{deadlock}", self.tell_time(moment));
     }
 
-    /// Writes the oldest open transactions.
     fn write_transactions(&self, text: &mut String) {
         let mut open = self.transactions();
         open.sort_by_key(|transaction| std::cmp::Reverse(transaction.age_ns));
@@ -181,7 +176,7 @@ impl Db {
     }
 }
 
-/// The title of the buffer pool's section, as InnoDB's users know it.
+/// As InnoDB's users know it.
 const POOL_TITLE: &str = "BUFFER POOL AND MEMORY";
 const WAITS_TITLE: &str = "LATENCIES AND STALLS";
 const TRANSACTIONS_TOLD_MAX: usize = 20;

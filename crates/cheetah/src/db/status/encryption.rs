@@ -15,19 +15,18 @@ pub struct TableEncryptionStatus {
     pub encryption: TableEncryption,
     /// Whether newly written pages are encrypted.
     pub is_encrypted: bool,
-    /// The number of times that its key was requested from the key service since startup.
+    /// Requests for its key to the key service since startup.
     pub key_requests: u64,
-    /// The oldest version of its key with which anything in the database is encrypted; 0 if nothing
-    /// is.
+    /// The oldest version of its key that encrypts anything in the database; 0 if none does.
     pub min_key_version: u32,
-    /// The key version with which pages are now encrypted; 0 if the key is not in use.
+    /// The key version for new pages; 0 if the key is not in use.
     pub current_key_version: u32,
-    /// During a rotation pass: the next page that it checks, and the number of pages.
+    /// During a rotation pass: the next page to check, and the number of pages.
     pub rotation: Option<(u64, u64)>,
 }
 
 impl Db {
-    /// Returns every table with its encryption status, in order of name.
+    /// The encryption status of every table, by name.
     pub fn encryption(&self) -> Vec<TableEncryptionStatus> {
         let core = &self.0.core;
         let keys = core.pool.keys();

@@ -3,12 +3,12 @@
 use crate::pool::PoolFlow;
 use parking_lot::Mutex;
 
-/// The time of the last output, and the pool's counters at that time.
+/// With the pool's counters at that time.
 #[derive(Debug)]
 pub(in crate::db) struct LastOutput(Mutex<(u64, PoolFlow)>);
 
 impl LastOutput {
-    /// Starts without a previous output: rates count from `now_ns`.
+    /// Without a previous output, rates count from `now_ns`.
     pub(in crate::db) fn new(now_ns: u64) -> Self {
         Self(Mutex::new((now_ns, PoolFlow::default())))
     }
@@ -17,8 +17,7 @@ impl LastOutput {
         *self.0.lock()
     }
 
-    /// Replaces the time and the counters with those that `output` returns. Concurrent callers
-    /// wait.
+    /// Replaces the time and the counters by those from `output`. Concurrent callers wait.
     pub(super) fn replace<T>(&self, output: impl FnOnce(u64, &PoolFlow) -> (u64, PoolFlow, T)) -> T {
         let mut last = self.0.lock();
         let (at_ns, flow, told) = output(last.0, &last.1);

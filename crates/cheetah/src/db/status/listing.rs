@@ -11,7 +11,7 @@ use crate::txn::{Blocking, BlockingKind, Entry, LockInfo, LockedOn, Owner, Phase
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-/// The maximum number of record locks in a listing; there may be millions.
+/// Record locks in a listing; there may be millions.
 const RECORDS_LISTED_MAX: usize = 100_000;
 
 /// The activity of a transaction.
@@ -30,7 +30,7 @@ pub enum TransactionState {
 }
 
 impl TransactionState {
-    /// Returns the name that users of InnoDB know.
+    /// The name that users of InnoDB know.
     pub fn name(self) -> &'static str {
         match self {
             TransactionState::Running => "RUNNING",
@@ -45,17 +45,13 @@ impl TransactionState {
 /// An open transaction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TransactionInfo {
-    /// Its ID. A transaction that has written nothing has a large ID that no other transaction will
-    /// receive.
+    /// Its ID; if it has written nothing, a large one that no other transaction will receive.
     pub id: u64,
     /// Its activity.
     pub state: TransactionState,
-    /// The connection's ID, as set by
-    /// [`Transaction::set_connection`](crate::db::Transaction::set_connection); 0 if no connection
-    /// holds it.
+    /// Its connection's ID, as [set](crate::db::Transaction::set_connection); 0 without connection.
     pub connection: u64,
-    /// How long it has been open. For a transaction that began before the startup: the time since
-    /// the startup.
+    /// How long it has been open, or the time since startup if it began before.
     pub age_ns: u64,
     /// Its isolation level.
     pub isolation: Isolation,
@@ -63,20 +59,17 @@ pub struct TransactionInfo {
     pub waits_for: Option<(String, u64)>,
     /// Its undo records: changes of rows, and pieces of large values.
     pub changes: u64,
-    /// The number of tables that its current statement uses, as
-    /// [set](crate::db::Transaction::set_tables_in_use) by the caller.
+    /// The tables that its statement uses, as [set](crate::db::Transaction::set_tables_in_use).
     pub tables_in_use: u32,
-    /// The number of tables that it has locked.
+    /// The number of its table locks.
     pub tables_locked: u64,
-    /// The number of records that it has locked, without those in locked ranges and those that it
-    /// changed.
+    /// The number of its record locks, without locked ranges and records that it changed.
     pub records_locked: u64,
     /// The number of its locks. A range counts as one.
     pub locks: u64,
     /// The approximate memory of its locks.
     pub lock_bytes: u64,
-    /// The number of transactions that ended after its snapshot was taken, and cannot be purged
-    /// because of it.
+    /// Transactions that ended after its snapshot was taken and cannot be purged because of it.
     pub kept_from_purge: u64,
     /// The bytes of the undo log that are kept because of its records.
     pub undo_bytes: u64,
@@ -103,7 +96,7 @@ pub struct LockEntry {
     pub is_waiting: bool,
 }
 
-/// One reason why a request waits: a lock or an earlier request.
+/// A lock or an earlier request that keeps a request waiting.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LockWait {
     /// The waiting transaction.
@@ -117,7 +110,7 @@ pub struct LockWait {
 }
 
 impl Db {
-    /// Returns all open transactions, including those that hold only a snapshot.
+    /// All open transactions, including those that hold only a snapshot.
     pub fn transactions(&self) -> Vec<TransactionInfo> {
         let core = &self.0.core;
         let waits = core.locks.list_waits();
@@ -130,7 +123,7 @@ impl Db {
             .collect()
     }
 
-    /// Returns the locks that are held or requested: at most 100,000 record locks, plus those in
+    /// The locks that are held or requested: at most 100,000 record locks, plus those in
     /// [`lock_waits`](Self::lock_waits).
     pub fn locks(&self) -> Vec<LockEntry> {
         let names = Names(&self.0.core);
@@ -146,7 +139,7 @@ impl Db {
             .collect()
     }
 
-    /// Returns the waiting transactions and what they wait for.
+    /// The waiting transactions and what they wait for.
     pub fn lock_waits(&self) -> Vec<LockWait> {
         let names = Names(&self.0.core);
         let (locks, waits) = list(&self.0.core);
@@ -166,21 +159,20 @@ impl Db {
         list
     }
 
-    /// Makes reports describe connections with `describe`, which receives the connection's ID. It
-    /// is called on threads of the caller's transactions. Only the first call has an effect.
+    /// Makes reports describe connections by calling `describe` with the connection's ID, on
+    /// threads of the caller's transactions. Only the first call has an effect.
     pub fn describe_connections(&self, describe: impl Fn(u64) -> String + Send + Sync + 'static) {
         let _ = self.0.core.for_people.connection.set(Box::new(describe));
     }
 
     /// Makes reports and views show key values with `show`, which receives what the key part is
-    /// [shown as](crate::table::KeyPartEncoding::shown_as). A value for which it returns an empty
-    /// string is shown in hexadecimal digits. Only the first call has an effect.
+    /// [shown as](crate::table::KeyPartEncoding::shown_as). Where it returns an empty string, the
+    /// value is shown in hexadecimal. Only the first call has an effect.
     pub fn show_values_with(&self, show: impl Fn(u32, &[u8]) -> String + Send + Sync + 'static) {
         let _ = self.0.core.for_people.value.set(Box::new(show));
     }
 
-    /// Makes reports show date and time of day as `time` returns them. Only the first call has an
-    /// effect.
+    /// Sets the source of date and time in reports. Only the first call has an effect.
     pub fn tell_time_with(&self, time: impl Fn() -> String + Send + Sync + 'static) {
         let _ = self.0.core.for_people.time.set(Box::new(time));
     }
@@ -254,7 +246,7 @@ fn list(core: &Core) -> (Locks, Vec<WaitInfo>) {
     (Locks { list, of }, waits)
 }
 
-/// Returns the lock that keeps `wait` waiting; `None` if it was released meanwhile.
+/// `None` if the lock was released meanwhile.
 fn blocking_lock(locks: &Locks, waits: &[WaitInfo], wait: &WaitInfo, by: &Blocking) -> Option<LockInfo> {
     let wanted = &wait.waits_for.0;
     let held = |on: LockedOn| LockInfo { owner: by.owner, on, mode: by.mode, is_waiting: false };
@@ -282,8 +274,7 @@ impl Names<'_> {
         self.0.number_of(owner)
     }
 
-    /// Returns an ID like InnoDB's: the transaction and the locked object, and in addition the lock
-    /// mode.
+    /// An ID like InnoDB's: the transaction and the locked object, followed by the lock mode.
     fn id(&self, lock: &LockInfo) -> String {
         let (number, mode) = (self.number(lock.owner), mode_of(lock));
         match lock.on.tree() {
@@ -296,7 +287,7 @@ impl Names<'_> {
         lock.on.tree().map_or_else(String::new, |tree| self.0.show_key(tree, key))
     }
 
-    /// Returns the listed form of a lock; `None` if the table was dropped.
+    /// `None` if the table was dropped.
     fn entry(&self, lock: &LockInfo) -> Option<LockEntry> {
         let (table, index) = match &lock.on {
             LockedOn::Table(table) => (self.0.catalog.by_id(*table)?, None),

@@ -1,14 +1,14 @@
 //! The buffer pool in InnoDB's terms, with rates since the last output of the status.
 //!
-//! As in InnoDB, there is one "last output" for all sessions. A view that is read between two
-//! outputs shows rates since the earlier one and does not count as an output itself.
+//! As in InnoDB, all sessions share one "last output". A view that is read between two outputs
+//! shows rates since the earlier one, and is not an output itself.
 
 use super::NS_PER_S;
 use crate::db::Db;
 use crate::pool::{CurvePoint, PoolFlow, PoolStats};
 use std::fmt::Write as _;
 
-/// Shorter intervals count as this long, because rates over almost no time mean nothing.
+/// Shorter intervals count as this long: rates over almost no time mean nothing.
 const ELAPSED_NS_MIN: u64 = 1_000_000;
 
 /// The pool, and its recent reads and writes.
@@ -16,7 +16,7 @@ const ELAPSED_NS_MIN: u64 = 1_000_000;
 pub struct PoolStatus {
     /// The pool now.
     pub stats: PoolStats,
-    /// The work of the pool since the last output of the status, or the startup.
+    /// Since the last output of the status, or the startup.
     pub recent: PoolFlow,
     /// The time since then.
     pub elapsed_ns: u64,
@@ -33,7 +33,7 @@ impl PoolStatus {
         self.per_1000_s(count) as f64 / 1000.0
     }
 
-    /// Returns the lines that InnoDB's users and their tools know.
+    /// As InnoDB's users and their tools know it.
     fn text(&self, memory_bytes: u64) -> String {
         let (stats, flow, recent) = (&self.stats, &self.stats.flow, &self.recent);
         let dirty_percent = stats.dirty_pages as f64 * 100.0 / (stats.pages + stats.free_pages).max(1) as f64;
@@ -68,14 +68,14 @@ impl PoolStatus {
 }
 
 impl Db {
-    /// Returns the state of the buffer pool. Does not block.
+    /// The state of the buffer pool. Does not block.
     pub fn pool_status(&self) -> PoolStatus {
         let (at_ns, before) = self.0.last_output.get();
         self.pool_status_since(at_ns, &before)
     }
 
     /// Estimates, from the latest requests, the reads that more or less memory would save or cost.
-    /// Returns nothing if there were too few requests. Does not block for long.
+    /// Empty if there were too few requests. Does not block for long.
     pub fn cache_curve(&self) -> Vec<CurvePoint> {
         let core = &self.0.core;
         core.pool.cache_curve(core.clock.now_ns())
@@ -88,8 +88,8 @@ impl Db {
         PoolStatus { stats, recent: stats.flow.since(before), elapsed_ns }
     }
 
-    /// Returns the number of seconds over which this status output averages, and its text about the
-    /// pool. The next output averages from now on.
+    /// The seconds over which this status output averages, and its text about the pool. The next
+    /// output averages from now on.
     pub(in crate::db) fn pool_output(&self) -> (u64, String) {
         let core = &self.0.core;
         let status = self.0.last_output.replace(|at_ns, before| {

@@ -15,24 +15,23 @@ use std::sync::Arc;
 /// The sizes of an index.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct IndexStats {
-    /// The number of pages, including those of large values.
+    /// Including pages of large values.
     pub pages: u64,
-    /// The approximate number of leaves.
+    /// Approximate number of leaves.
     pub leaf_pages: u64,
     /// Bytes of the pages' images on disk.
     pub stored_bytes: u64,
-    /// Bytes of all pages in memory, that is, uncompressed. The size of a page that was not in
-    /// memory since startup is a guess, which is too low for large values that compress well.
+    /// Bytes of all pages in memory, that is, uncompressed. For a page that was not in memory since
+    /// startup this is a guess, which is too low for large values that compress well.
     pub logical_bytes: u64,
     /// The same total, for the pages that have an image.
     pub stored_logical_bytes: u64,
-    /// The index's share of the bytes in the files that belong to no page's newest image, and will
-    /// be freed.
+    /// The index's share of the file bytes that are in no page's newest image, and will be freed.
     pub free_bytes: u64,
-    /// The index's share of the files: stored and free bytes. In the sum of all tables
-    /// ([`Db::sizes`]) the bytes that still wait in tails are left out.
+    /// The index's share of the files: stored and free bytes. The sum of all tables ([`Db::sizes`])
+    /// omits the bytes that still wait in tails.
     pub allocated_bytes: u64,
-    /// The number of levels of the tree.
+    /// Levels of the tree.
     pub depth: u64,
 }
 
@@ -75,20 +74,19 @@ pub struct TableSizes {
     pub auto_increment: u64,
     /// How it is compressed.
     pub compression: Compression,
-    /// The names and sizes of its indexes. The first is the clustered index, which includes large
-    /// values.
+    /// The names and sizes of its indexes. The first, the clustered one, includes large values.
     pub indexes: Vec<(String, Sizes)>,
 }
 
 impl Table {
-    /// Returns the sizes of its indexes, in order. Reads little from disk.
+    /// The sizes of its indexes, in order. Reads little from disk.
     pub fn stats(&self) -> Result<Vec<IndexStats>> {
         let _usage = self.use_it()?;
         self.trees().iter().enumerate().map(|(index_no, tree)| index_stats(index_no, tree)).collect()
     }
 
-    /// Returns the approximate number of entries of an index whose stored key is at or after `low`
-    /// and before `high`. `None` means no bound on that side. Reads no page but the root.
+    /// The approximate number of entries of an index whose stored key is at or after `low` and
+    /// before `high`; `None` is no bound. Reads no page but the root.
     pub fn records_in_range(&self, index_no: usize, low: Option<&[u8]>, high: Option<&[u8]>) -> Result<u64> {
         let _usage = self.use_it()?;
         self.tree(index_no)?.count_between(low.unwrap_or_default(), high, self.row_count())
@@ -99,8 +97,7 @@ fn index_stats(index_no: usize, tree: &Arc<Tree>) -> Result<IndexStats> {
     let pool = tree.pool();
     let bytes = pool.tree_bytes(tree.def().id);
     let smallest = tree.def().class;
-    // Only the first index has large values. All pages of the others have the size class of their
-    // tree.
+    // Only the first index has large values. All pages of another have the size class of its tree.
     let logical = |counts: PageCounts| match index_no {
         0 => counts.bytes(pool.page_bytes(), smallest),
         _ => counts.total() * smallest.bytes(pool.page_bytes()) as u64,
@@ -129,10 +126,9 @@ impl Db {
         Estimate::new(&self.0.core, spec)
     }
 
-    /// Returns the sizes of all usable tables, in order of name and including the engine's own
-    /// tables, and, last, of the engine itself. The allocated bytes add up to the bytes of the
-    /// files, without logs. Reads little from disk, but visits every entry of the page table, one
-    /// for each page of the database.
+    /// The sizes of all usable tables by name, including the engine's own, and, last, of the engine
+    /// itself. The allocated bytes add up to the bytes of the files, without logs. Reads little
+    /// from disk, but visits every entry of the page table, one for each page of the database.
     pub fn sizes(&self) -> Vec<TableSizes> {
         let core = &self.0.core;
         let cached = core.pool.cached();
@@ -152,16 +148,16 @@ impl Db {
             };
             Some((table, sizes))
         };
-        // A table that was dropped meanwhile, or is quarantined, is left out. The loop goes by ID
-        // because a name may move from one table to another.
+        // Tables dropped meanwhile, and quarantined ones, are left out. By ID, because a name may
+        // move from one table to another.
         let mut found: Vec<_> = core.catalog.ids().into_iter().filter_map(of).collect();
         found.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
         share_files(core, found, &cached)
     }
 }
 
-/// Reads the stored bytes again, of all tables at about the same moment, and divides the files'
-/// bytes among the tables in proportion to them.
+/// Divides the files' bytes among the tables in proportion to their stored bytes, which it reads
+/// again for all tables at about the same moment.
 fn share_files(
     core: &Core,
     found: Vec<(Arc<Table>, TableSizes)>,

@@ -15,12 +15,12 @@ pub struct StallStatus {
     pub current_ns_max: u64,
     /// Stalls that have ended.
     pub ended: LatencyCounts,
-    /// How long ago the last stall ended, and the ID of the stalled connection: 0 for a thread of
-    /// the engine. `None` if there was no stall.
+    /// How long ago the last stall ended, and its connection's ID: 0 for a thread of the engine.
+    /// `None` if there was no stall.
     pub last: Option<(u64, u64)>,
 }
 
-/// The names of the three counters of a latency.
+/// The three counters of a latency.
 struct CounterNames {
     count: &'static str,
     sum_us: &'static str,
@@ -46,12 +46,12 @@ impl CounterNames {
 }
 
 impl Db {
-    /// Returns the latencies of operations since the database was opened, by kind. Does not block.
+    /// The latencies of operations since the database was opened, by kind. Does not block.
     pub fn latencies(&self) -> Vec<(&'static str, LatencyCounts)> {
         self.named_latencies().into_iter().map(|(name, _, counts)| (name, counts)).collect()
     }
 
-    /// Returns the stalls of threads since the database was opened, by reason. Does not block.
+    /// The stalls of threads since the database was opened, by reason. Does not block.
     pub fn stalls(&self) -> Vec<StallStatus> {
         let core = &self.0.core;
         let of = |reason: Reason| {
@@ -64,11 +64,10 @@ impl Db {
         Reason::ALL.map(of).to_vec()
     }
 
-    /// Sets the minimum length of the stalls that are reported, while they last and after they end.
-    /// Such stalls are waits for room in the log or in memory, and waits for locks in ten threads
-    /// or more. Disk operations and checkpoint steps are reported if they also take at least a
-    /// second. 0, the default, reports no stalls. A thread of the engine reports them, or
-    /// [`Db::run_background`].
+    /// Sets the minimum length of the stalls that are reported, while they last and after they end:
+    /// waits for room in the log or in memory, and waits for locks in ten threads or more. Disk
+    /// operations and checkpoint steps are reported if they also take at least a second. 0, the
+    /// default, reports no stalls. A thread of the engine reports them, or [`Db::run_background`].
     pub fn set_stall_warning_ns(&self, warning_ns: u64) {
         self.0.core.health.stalls().warn_from(warning_ns);
     }
@@ -120,7 +119,7 @@ struct ReasonNames {
     name: &'static str,
     ended: CounterNames,
     current: &'static str,
-    /// The counter of the longest current stall's duration.
+    /// For the longest current stall.
     current_us_max: &'static str,
 }
 

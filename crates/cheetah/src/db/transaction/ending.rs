@@ -13,10 +13,9 @@ use crate::table::Table;
 use crate::txn::{Listed, Phase, ReadView, Slot};
 use std::sync::Arc;
 
-/// The number of undo records that a transaction purges at its end, if it helps to purge.
+/// Undo records that a transaction purges at its end, if it helps to purge.
 const RECORDS_PURGED_AT_END: usize = 8;
-/// Transactions help to purge if the undo log has at least this number of pages, because the
-/// background then does not keep up.
+/// Undo pages from which transactions help to purge, because the background does not keep up.
 const UNDO_PAGES_HELPED: usize = 4096;
 
 /// When a commit becomes durable.
@@ -38,8 +37,7 @@ impl Transaction {
         self.commit_as(Durable::AsUsersAsk)
     }
 
-    /// Like [`commit`](Self::commit), for changes that may be lost: does not wait in any flush
-    /// mode. The commit becomes durable with the next sync of the log, within about a second.
+    /// Like [`commit`](Self::commit), but never waits; durable with the next sync, in about 1 s.
     pub(in crate::db) fn commit_lazily(&mut self) -> Result<()> {
         self.commit_as(Durable::Later)
     }
@@ -70,7 +68,7 @@ impl Transaction {
             };
             self.slot = None;
             self.commit_temporary()?;
-            // Done before other transactions receive the locks, and before any wait.
+            // Before other transactions receive the locks, and before any wait.
             self.show_filled_tables();
             self.view.end();
             self.changed.tell();
@@ -92,14 +90,14 @@ impl Transaction {
         Ok(())
     }
 
-    /// Records that the caller's statement created the table and fills it now: snapshots older than
-    /// its commit are refused the table (`TableChanged`), because they cannot see all of it.
+    /// Records that the caller's statement created the table and is filling it: snapshots older
+    /// than its commit are refused the table (`TableChanged`), because they cannot see all of it.
     /// The caller must ensure that no other transaction uses the table before the commit.
     pub fn fill_new_table(&mut self, table: &Table) {
         self.filled.insert(table.id());
     }
 
-    /// Makes the tables that the transaction created and filled known to new snapshots (table::K1).
+    /// Makes the tables that the transaction filled known to new snapshots (table::K1).
     fn show_filled_tables(&mut self) {
         let filled = std::mem::take(&mut self.filled);
         if !sound!(true, "create: show a table before all its rows") {
@@ -110,9 +108,8 @@ impl Transaction {
         }
     }
 
-    /// Makes room for the commit of the changes of temporary tables. A commit that was already
-    /// decided does not wait for room, and the commit of a prepared transaction is
-    /// never refused for lack of room.
+    /// Makes room for the commit of the changes of temporary tables. A decided commit does not wait
+    /// for room; that of a prepared transaction is never refused for lack of room.
     fn make_room_for_temporary(&self) -> Result<()> {
         match &self.temporary {
             Some(slot) if self.ordered.is_none() => {
@@ -135,8 +132,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Rolls back the changes of temporary tables. After an error their rows are partly rolled
-    /// back, and the tables are quarantined: the background only ends the transaction.
+    /// After an error the rows of temporary tables are partly rolled back, and the tables are
+    /// quarantined: the background only ends the transaction.
     pub(in crate::db) fn roll_back_temporary(&mut self) -> Result<()> {
         let Some(slot) = self.temporary.take() else { return Ok(()) };
         let core = Arc::clone(&self.core);
@@ -154,7 +151,7 @@ impl Transaction {
     }
 
     /// Ends the transaction, except for its locks, if none of its changes remain, as `is_unchanged`
-    /// decides. There is then nothing to wait for (I6). Errors: those of a rollback.
+    /// decides: there is nothing to wait for (I6). Errors: those of a rollback.
     pub(in crate::db) fn end_if_unchanged(
         &mut self,
         is_unchanged: impl Fn(&Core, &Slot) -> bool,
@@ -216,8 +213,7 @@ impl Transaction {
         temporary
     }
 
-    /// Hands a long rollback over to the background, with its locks, so that an interrupted caller
-    /// does not have to wait for it.
+    /// Hands a long rollback, with its locks, over to the background: the caller was interrupted.
     fn leave_rollback(&mut self, slot: Arc<Slot>) -> Result<()> {
         self.writer.unclaimed.clear();
         if let Err(error) = prepared::withdraw(&self.core, &slot) {
@@ -239,8 +235,8 @@ impl Transaction {
         unfinished_error(txn, error)
     }
 
-    /// Becomes a new owner without locks. Returns the old owner and the tables that it has locked,
-    /// for the code that takes its transaction over.
+    /// Becomes a new owner without locks. Returns the old one, and its locked tables, for the code
+    /// that takes over its transaction.
     pub(in crate::db) fn give_up_locks(&mut self) -> (Listed, Vec<TableId>) {
         self.end_bulk_inserts();
         let core = &self.core;
@@ -283,7 +279,7 @@ impl Drop for Transaction {
         if self.is_prepared() {
             self.detach();
         }
-        // No caller remains that could wait or receive an error; the background takes over (I3).
+        // No caller remains that could wait or receive an error (I3).
         self.interrupt_when(|| true);
         let _ = self.rollback();
     }

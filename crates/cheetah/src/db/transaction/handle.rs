@@ -2,32 +2,27 @@
 //! [`crate::db::reading`], its end in [`super::ending`].
 //!
 //! Invariants
-//!   I1  A consistent read takes no lock, except at SERIALIZABLE: it sees the contents of its
-//!       snapshot, in the versions that purge keeps for it. Row operations and locking reads take
-//!       row locks, and an intention lock on the table, unless the whole table is already locked in
-//!       that mode.
+//!   I1  A consistent read takes no lock, except at SERIALIZABLE: it reads the versions that purge
+//!       keeps for its snapshot. Row operations and locking reads lock rows, and take an intention
+//!       lock on the table, unless the whole table is already locked in that mode.
 //!   I2  Locks are released when the commit record is in the log, or when the rollback is complete.
 //!       A rollback releases ranges before it begins, and each row once it is rolled back. Locks on
 //!       auto-increment counters are released at the end of the statement. A transaction that reads
 //!       the changes and then commits logs its commit after that record, so its commit never
-//!       survives without the changes. Also, transactions on one table can share a sync of the log.
-//!       As in InnoDB, a transaction that only reads may see changes that a power cut still rolls
-//!       back.
+//!       survives without the changes. In this way transactions on one table can share a sync of
+//!       the log. As in InnoDB, a read-only transaction may see changes that a power cut undoes.
 //!   I3  A rollback that encounters an error, or takes long after its caller was interrupted, keeps
 //!       its locks: partly rolled back rows stay locked. It continues in the background, also after
 //!       the next startup; the handle is free for another transaction.
 //!   I4  A statement whose rollback failed is rolled back before the transaction does anything
-//!       else. So a failed operation has changed nothing, and a rollback to a savepoint is always
-//!       completed.
+//!       else. So a failed operation changes nothing, and every rollback to a savepoint completes.
 //!   I5  Once a commit is in the log it succeeds, unless the engine stops: cleaning up can wait. A
-//!       commit that was refused before that is a rollback.
-//!   I6  A transaction that has changed nothing, or has rolled back all its changes, commits
-//!       nothing: it ends like a rollback and waits for nothing. A load that becomes visible with
-//!       the commit is a change. A transaction that prepares gives a promise if anything was
-//!       logged.
+//!       commit that is refused before that is a rollback.
+//!   I6  A transaction that has changed nothing, or has rolled back all its changes, ends like a
+//!       rollback and waits for nothing. A load that becomes visible with the commit is a change. A
+//!       transaction that prepares gives a promise if anything was logged.
 //!   I7  Temporary tables are written under a separate transaction ID, which neither the log nor
-//!       the coordinator of a PREPARE knows. Both parts are rolled back to savepoints together, and
-//!       end together.
+//!       the coordinator of a PREPARE knows. Both parts roll back to savepoints, and end, together.
 
 use super::Isolation;
 use crate::base::stages::Stage;
@@ -55,34 +50,30 @@ pub struct Transaction {
     pub(in crate::db) core: Arc<Core>,
     pub(in crate::db) locker: Arc<Locker>,
     pub(in crate::db) slot: Option<Arc<Slot>>,
-    /// The slot under which it writes temporary tables. This is a separate transaction, which is
-    /// not in the log and ends with this one (I7).
+    /// The slot for writes to temporary tables: a separate, unlogged transaction (I7).
     pub(in crate::db) temporary: Option<Arc<Slot>>,
     pub(in crate::db) view: Arc<ReadView>,
-    /// Tables that it has locked, in order of ID. There may be thousands if a table has many
-    /// partitions.
+    /// Locked tables, in order of ID; thousands if a table has many partitions.
     pub(in crate::db) locks: Vec<(TableId, TableMode)>,
-    /// Its entry in the list of active transactions.
     pub(in crate::db) listed: Listed,
-    /// The session that is reported to transactions which wait for this one.
+    /// Reported to transactions that wait for this one.
     pub(in crate::db) session: SessionId,
-    /// Tables whose auto-increment counters its statement has locked until the statement ends.
+    /// Tables whose auto-increment counters are locked until the statement ends.
     auto_inc_locks: Vec<Arc<Table>>,
     /// How to lock the row that already has the unique key of a new row.
     duplicates: LockMode,
     pub(in crate::db) writer: Writer,
     pub(in crate::db) posting_room: PostingRoom,
     pub(in crate::db) removal_room: RemovalRoom,
-    /// The number of postings written, counted to check regularly for an interrupt.
+    /// Counted to check regularly for an interrupt.
     pub(in crate::db) postings_written: usize,
     /// If set, the changes after this point must be rolled back first (I4).
     pub(in crate::db) back_to: Option<Savepoint>,
-    /// Where its commit record ends in the log, once it was logged ahead of
-    /// [`commit`](Self::commit).
+    /// The end of the commit record in the log, if logged before [`commit`](Self::commit).
     pub(in crate::db) ordered: Option<Result<Lsn>>,
-    /// The number of loads that belong to its commit and that have not ended successfully.
+    /// Loads that belong to its commit and have not ended successfully.
     pub(in crate::db) unended_loads: u32,
-    /// Tables that its statement created and is filling.
+    /// Tables that the current statement created and is filling.
     pub(in crate::db) filled: BTreeSet<TableId>,
     pub(in crate::db) changed: ChangedTables,
     pub(in crate::db) isolation: Isolation,
@@ -106,7 +97,6 @@ pub struct Savepoint {
 }
 
 impl Savepoint {
-    /// Returns the earlier of the two savepoints.
     fn min(self, other: Self) -> Self {
         Self { logged: self.logged.min(other.logged), temporary: self.temporary.min(other.temporary) }
     }
@@ -143,29 +133,29 @@ impl Transaction {
         }
     }
 
-    /// Sets a function that is called now and then while the transaction waits for a lock or for
-    /// room in the log, retries an operation, or skips many invisible entries. If it returns true,
-    /// the operation fails with `Interrupted`.
+    /// Sets a function that is called repeatedly while the transaction waits for a lock or for room
+    /// in the log, retries an operation, or skips many invisible entries. If it returns true, the
+    /// operation fails with `Interrupted`.
     pub fn interrupt_when(&mut self, interrupted: impl Fn() -> bool + Send + Sync + 'static) {
         self.locker = Arc::new(self.locker.interrupted_by(Arc::new(interrupted)));
     }
 
-    /// Sets the time of the statement that makes the following changes, in any unit that the caller
-    /// chooses. After the commit, [`Table::changed_at`] of the changed tables returns it. With 0,
-    /// the default, changes are not recorded.
+    /// Sets the time of the statement that makes the following changes, in any unit.
+    /// [`Table::changed_at`] of the changed tables returns it after the commit. With 0, the
+    /// default, changes are not recorded.
     pub fn set_time(&mut self, time: u64) {
         self.changed.set_time(time);
     }
 
-    /// Sets the session of the caller, by which other transactions report it. When this transaction
-    /// begins to wait for a lock, and every 50 ms while it waits, it calls `report` for each
-    /// transaction that it waits for and that has set its session. The argument is that session. A
-    /// session is no longer reported once its transaction was dropped, or handed over to the
-    /// background or to a coordinator. `report` must not wait, nor use the engine.
+    /// Sets the caller's session. When this transaction begins to wait for a lock, and every 50 ms
+    /// while it waits, it calls `report` with the session of each transaction that it waits for, if
+    /// that transaction has set one. A session is no longer reported once its transaction was
+    /// dropped, or handed over to the background or to a coordinator. `report` must not wait, nor
+    /// use the engine.
     ///
-    /// For callers that know the order in which transactions must commit, such as a replica that
-    /// applies in parallel. If a transaction waits for a later one, the caller can end the later
-    /// one. See also [`Db::set_victim_choice`](crate::db::Db::set_victim_choice).
+    /// For callers that must commit transactions in a fixed order, such as a replica that applies
+    /// in parallel: if a transaction waits for a later one, the caller can end the later one. See
+    /// also [`Db::set_victim_choice`](crate::db::Db::set_victim_choice).
     pub fn report_waits(&mut self, session: SessionId, report: impl Fn(SessionId) + Send + Sync + 'static) {
         self.locker = Arc::new(self.locker.reported_to(Arc::new(report)));
         self.session = session;
@@ -180,21 +170,19 @@ impl Transaction {
         self.listed.set_isolation(level as u8);
     }
 
-    /// Sets the ID of the caller's connection, which
-    /// [`Db::transactions`](crate::db::Db::transactions) shows.
+    /// Sets the connection ID shown by [`Db::transactions`](crate::db::Db::transactions).
     pub fn set_connection(&mut self, connection: u64) {
         self.listed.set_connection(connection);
     }
 
-    /// Sets the number of tables that the caller's current statement uses, which
-    /// [`Db::transactions`](crate::db::Db::transactions) shows.
+    /// Sets how many tables [`Db::transactions`](crate::db::Db::transactions) shows as in use.
     pub fn set_tables_in_use(&mut self, count: u32) {
         self.listed.set_tables_in_use(count);
     }
 
     /// Sets whether locking or changing a row that changed after the transaction's snapshot fails
     /// with `RecordChanged`, under an isolation level that fixes the snapshot for the transaction.
-    /// Off by default; otherwise like [`set_isolation`](Self::set_isolation).
+    /// Off by default. Call it before the transaction reads or writes.
     pub fn set_snapshot_isolation(&mut self, is_on: bool) {
         self.has_snapshot_isolation = is_on;
         self.locker.refuse_changed(self.refuses_changed());
@@ -204,7 +192,7 @@ impl Transaction {
         self.has_snapshot_isolation && self.isolation != Isolation::ReadCommitted
     }
 
-    /// Returns the isolation level.
+    /// The isolation level.
     pub fn isolation(&self) -> Isolation {
         self.isolation
     }
@@ -218,15 +206,13 @@ impl Transaction {
 
     /// Sets how to lock the row whose unique key makes an insert or an update fail. A caller that
     /// then changes that row needs an exclusive lock. The default is shared. If ranges are locked,
-    /// the exclusive mode also protects the unique keys of the refused row that were checked
-    /// earlier and do not exist. Other transactions cannot insert them: with such a key, the caller
-    /// would have found a different row.
+    /// the exclusive mode also locks the absent unique keys of the refused row that were checked
+    /// before: another transaction that inserted one would make the caller find a different row.
     pub fn set_duplicate_lock(&mut self, mode: LockMode) {
         self.duplicates = mode;
     }
 
-    /// Takes the snapshot for consistent reads now, under an isolation level that fixes it for the
-    /// whole transaction.
+    /// Takes the snapshot for consistent reads now, if the isolation level fixes a snapshot.
     pub fn take_snapshot(&mut self) -> Result<()> {
         self.catch_up()?;
         self.core.health.check()?;
@@ -237,9 +223,9 @@ impl Transaction {
         Ok(())
     }
 
-    /// Ends a statement: releases the pages kept pinned for it, its snapshot if it was for this
-    /// statement only, and the counters that [`reserve_numbers`](Self::reserve_numbers) has locked.
-    /// Cursors opened by the statement must not be used any more. Does not block.
+    /// Ends a statement: releases its pinned pages, its snapshot if taken for this statement only,
+    /// and the counters locked by [`reserve_numbers`](Self::reserve_numbers). Cursors opened by the
+    /// statement must not be used any more. Does not block.
     pub fn end_statement(&mut self) {
         self.writer.release();
         self.end_bulk_inserts();
@@ -254,7 +240,7 @@ impl Transaction {
         }
     }
 
-    /// Returns its ID, or `None` before it has written anything.
+    /// Its ID, or `None` before it has written anything.
     pub fn id(&self) -> Option<TxnId> {
         self.slot.as_ref().map(|slot| slot.txn())
     }
@@ -262,15 +248,15 @@ impl Transaction {
     /// Locks a whole table until the end of the transaction. Waits as set with
     /// [`set_lock_wait`](Self::set_lock_wait) and [`interrupt_when`](Self::interrupt_when). Errors:
     /// `LockTimeout`, `Deadlock`, `Interrupted`, `LockTableFull`, and `RollbackUnfinished` instead
-    /// of `LockTimeout` if the wait was for a rollback that encounters errors. Locks already held
-    /// are kept. After `Deadlock` and `LockTableFull`, the transaction must be rolled back.
+    /// of `LockTimeout` if the lock is held by a rollback that encounters errors. Locks already
+    /// held are kept. After `Deadlock` and `LockTableFull`, the transaction must be rolled back.
     pub fn lock_table(&mut self, table: &Arc<Table>, mode: LockMode) -> Result<()> {
         self.core.health.check()?;
         self.lock_table_as(table, mode.into())
     }
 
-    /// Fails with `Unsupported` if the transaction has written anything to any table, because then
-    /// it cannot change the table's indexes.
+    /// Fails with `Unsupported` if the transaction has written to any table: then it cannot change
+    /// the table's indexes.
     pub(in crate::db) fn check_has_not_written(&self, table: &Table) -> Result<()> {
         match self.here() == Savepoint::default() {
             true => Ok(()),
@@ -291,7 +277,7 @@ impl Transaction {
                 self.locker.lock_table(newest.id(), mode)?;
                 self.note_lock(newest.id(), mode);
             }
-            // The transaction that it waited for may have replaced the table.
+            // The previous holder of the lock may have replaced the table.
             if Arc::ptr_eq(newest, table.newest()) {
                 return self.wait_until_published(newest);
             }
@@ -347,8 +333,8 @@ impl Transaction {
 
     /// Takes numbers from the table's auto-increment counter. A statement that inserts an unknown
     /// number of rows, and so reserves numbers repeatedly, passes `bulk`: it locks the counter
-    /// until it ends, so that its numbers are consecutive. Waits for other statements that have
-    /// locked the counter; errors are those of [`lock_table`](Self::lock_table).
+    /// until the statement ends, so that its numbers are consecutive. Waits for other statements
+    /// that have locked the counter; errors are those of [`lock_table`](Self::lock_table).
     pub fn reserve_numbers(&mut self, table: &Arc<Table>, numbers: &Numbers, bulk: bool) -> Result<Reserved> {
         if bulk {
             return Ok(self.lock_counter(table)?.reserve_numbers(numbers));
@@ -367,9 +353,9 @@ impl Transaction {
     }
 
     /// Moves the table's auto-increment counter past `used`, a number that the caller supplied for
-    /// a row. A `bulk` statement locks the counter until it ends, as in
+    /// a row. Waits, fails, and with `bulk` locks the counter, like
     /// [`reserve_numbers`](Self::reserve_numbers): otherwise other statements would take the
-    /// numbers of its later rows. Errors: those of [`reserve_numbers`](Self::reserve_numbers).
+    /// numbers of this statement's later rows.
     pub fn advance_numbers(
         &mut self,
         table: &Arc<Table>,
@@ -386,7 +372,7 @@ impl Transaction {
         self.auto_inc_locks.iter().any(|locked| locked.id() == table.id())
     }
 
-    /// Locks the counter until the end of the statement. Returns the table that has the counter.
+    /// Locks the counter until the end of the statement, and returns its table.
     fn lock_counter<'t>(&mut self, table: &'t Arc<Table>) -> Result<&'t Arc<Table>> {
         let newest = table.newest();
         if self.has_locked_counter(newest) {
@@ -403,8 +389,7 @@ impl Transaction {
             let newest = table.newest();
             self.note_begin();
             self.locker.lock_table(newest.id(), TableMode::AutoInc)?;
-            // The transaction that it waited for may have replaced the table, and the counter with
-            // it.
+            // The previous holder of the lock may have replaced the table, with its counter.
             if !newest.has_moved() {
                 return Ok(newest);
             }
@@ -423,12 +408,12 @@ impl Transaction {
         }
     }
 
-    /// Returns whether it holds a lock that other transactions may wait for.
+    /// Whether it holds a lock that other transactions may wait for.
     pub fn holds_locks(&self) -> bool {
         !self.locks.is_empty()
     }
 
-    /// Records for views that the transaction is active.
+    /// Shows the transaction as active in the views.
     pub(in crate::db) fn note_begin(&self) {
         self.listed.begin(|| self.core.clock.now_ns());
     }
@@ -473,8 +458,7 @@ impl Transaction {
             self.core.pace.note_unlogged();
         }
         match done {
-            // A rollback to a savepoint does not undo the record that a temporary table was
-            // changed.
+            // A rollback to a savepoint does not revoke the note that a temporary table changed.
             Ok(()) if is_temporary => self.changed.note(table, None),
             Ok(()) => self.changed.note(table, Some(before)),
             Err(_) if undo_no == before => {}
@@ -484,7 +468,6 @@ impl Transaction {
         done
     }
 
-    /// Returns its slot among the active transactions, which it receives when it first writes.
     pub(in crate::db) fn slot(&mut self) -> Arc<Slot> {
         Arc::clone(self.start())
     }
@@ -511,8 +494,7 @@ impl Transaction {
         })
     }
 
-    /// Returns the slot under which it has written tables of this kind (temporary or not), if it
-    /// has.
+    /// The slot under which it has written tables of the kind of `table` (temporary or not).
     pub(in crate::db) fn slot_of(&self, table: &Table) -> Option<&Arc<Slot>> {
         if table.id().is_temporary() {
             self.temporary.as_ref()
@@ -567,17 +549,17 @@ impl Transaction {
 
     /// Inserts a row. May do I/O, and wait: for locks on rows and ranges, with the errors of
     /// [`lock_table`](Self::lock_table), and for room in the log. Fails with `DuplicateKey` if a
-    /// row has the same unique key, which is then locked. Fails with `Limit` if the key or the row
-    /// is too long, and with `Entries` unless `row.secondary` has one entry per secondary index.
-    /// After an error, nothing has changed.
+    /// row has the same unique key, which is then locked; with `Limit` if the key or the row is too
+    /// long; with `Entries` unless `row.secondary` has one entry per secondary index. After an
+    /// error, nothing has changed.
     pub fn insert(&mut self, table: &Arc<Table>, row: &NewRow<'_>) -> Result<()> {
         self.write(table, RowRequest::insert(row))
     }
 
     /// Changes the row with the key `old_key`; the key may change, too. `old_entries` are the
     /// entries to remove, for the same indexes in the same order as `new.secondary`: all entries if
-    /// the key changes, otherwise those that change. An external value in `new.row`, as in the
-    /// stored row, is kept. Waits and fails like [`insert`](Self::insert), and also with
+    /// the key changes, otherwise those that change. External values of the stored row that occur
+    /// in `new.row` are kept. Waits and fails like [`insert`](Self::insert), and also with
     /// `RowNotFound`, and with `RecordChanged` under [snapshot
     /// isolation](Self::set_snapshot_isolation).
     pub fn update(
@@ -590,22 +572,21 @@ impl Transaction {
         self.write(table, RowRequest::update(old_key, new, old_entries))
     }
 
-    /// Deletes the row with the key `key`, and `old_entries`, which must be its entries in all
-    /// secondary indexes, in their order: the engine does not compute them from the row. Fails with
-    /// `Entries` if one is missing. Otherwise waits and fails like [`update`](Self::update).
+    /// Deletes the row with the key `key`, and `old_entries`: its entries in all secondary indexes,
+    /// in index order, since the engine does not compute them from the row. Fails with `Entries` if
+    /// one is missing. Otherwise waits and fails like [`update`](Self::update).
     pub fn delete(&mut self, table: &Arc<Table>, key: &[u8], old_entries: &[OldEntry<'_>]) -> Result<()> {
         self.write(table, RowRequest::delete(key, old_entries))
     }
 
-    /// Returns the current point. Pages kept pinned for the statement stay pinned: the next row may
-    /// need them, and a savepoint may be taken for each row.
+    /// Returns the current point. Pages pinned for the statement stay pinned, because callers may
+    /// take a savepoint for each row.
     pub fn savepoint(&self) -> Savepoint {
         self.back_to.unwrap_or_else(|| self.here())
     }
 
     /// Rolls back all changes made after the savepoint. Keeps the locks. After
-    /// `RollbackUnfinished`, the transaction continues this rollback before it does anything else
-    /// (I4).
+    /// `RollbackUnfinished`, the next call first continues this rollback (I4).
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
         let too_few = u64::from(!sound!(true, "savepoint: leave the first change"));
         let too_many = u64::from(!sound!(true, "savepoint: roll back one change more"));

@@ -6,8 +6,7 @@
 pub enum Isolation {
     /// Each statement sees the transactions committed before the statement began.
     ReadCommitted,
-    /// All statements see the transactions committed before the first read of the transaction. The
-    /// default.
+    /// All statements see what was committed before the transaction's first read. The default.
     #[default]
     RepeatableRead,
     /// Transactions run as though one after the other: rows that were read cannot change until the

@@ -5,9 +5,8 @@
 //!
 //! 1. `prepare`, which makes the promise durable in the log.
 //! 2. The coordinator decides.
-//! 3. `commit_ordered`, which fixes the transaction's position in the order of commits. It does no
-//!    I/O except what a mini-transaction must do (for a full log buffer, or a page that the ended
-//!    epoch needs).
+//! 3. `commit_ordered`, which fixes the transaction's position in the order of commits. It does I/O
+//!    only where a mini-transaction must (full log buffer, or a page that the ended epoch needs).
 //! 4. `commit`, which then waits for nothing: after a crash the coordinator repeats its decision.
 //!
 //! After step 1, `rollback` is possible instead. A transaction that is dropped after `prepare`
@@ -20,11 +19,11 @@ use crate::table::history::end;
 use crate::table::history::prepared;
 
 impl Transaction {
-    /// Promises to commit or to roll back as the coordinator will decide, regardless of what
-    /// happens until then. On return, the promise is as durable as the flush mode requires. A
-    /// prepared transaction must only be passed to [`commit_ordered`](Self::commit_ordered),
-    /// `commit` or `rollback`, or be dropped. Makes no promise if the transaction has changed
-    /// nothing. Errors: those of a commit; then the transaction is not prepared.
+    /// Promises to commit or to roll back as the coordinator will decide, whatever happens until
+    /// then. On return, the promise is as durable as the flush mode requires. A prepared
+    /// transaction must only be passed to [`commit_ordered`](Self::commit_ordered), `commit` or
+    /// `rollback`, or be dropped. Makes no promise if the transaction has changed nothing. Errors:
+    /// those of a commit; then the transaction is not prepared.
     pub fn prepare(&mut self, xid: Xid) -> Result<()> {
         self.end_statement();
         self.check_loads_have_ended()?;
@@ -53,12 +52,12 @@ impl Transaction {
         self.ordered = Some(end::commit_in_place(&self.core, slot));
     }
 
-    /// Returns whether it is prepared and waits for a decision.
+    /// Whether it is prepared and waits for a decision.
     pub fn is_prepared(&self) -> bool {
         self.slot.as_ref().is_some_and(|slot| slot.state().xid.is_some())
     }
 
-    /// Detaches a prepared transaction, which stays prepared and keeps its locks.
+    /// The transaction stays prepared and keeps its locks.
     pub(in crate::db) fn detach(&mut self) {
         // No thread reads the temporary tables any more.
         let _ = self.roll_back_temporary();
@@ -74,14 +73,12 @@ impl Transaction {
 }
 
 impl Db {
-    /// Returns the XIDs of the prepared transactions that have no handle: those that a startup
-    /// found, and those that were dropped.
+    /// The XIDs of prepared transactions without a handle: found by a startup, or dropped.
     pub fn prepared(&self) -> Vec<Xid> {
         self.0.core.prepared.xids()
     }
 
-    /// Returns the XIDs of at most `count` transactions that the startup found prepared. Each is
-    /// returned by one call only.
+    /// Up to `count` XIDs of transactions that the startup found prepared, each in one call only.
     pub fn recover(&self, count: usize) -> Vec<Xid> {
         self.0.core.prepared.tell(count)
     }
@@ -99,8 +96,8 @@ impl Db {
         prepared::roll_back(&self.0.core, xid)
     }
 
-    /// Waits until no [`prepared`](Self::prepared) transaction keeps the table `table` locked,
-    /// before the table is dropped or emptied. Fails with `LockTimeout` or `Interrupted`.
+    /// Waits until no [`prepared`](Self::prepared) transaction keeps `table` locked, before the
+    /// table is dropped or emptied. Fails with `LockTimeout` or `Interrupted`.
     pub fn wait_for_prepared(
         &self,
         table: &str,

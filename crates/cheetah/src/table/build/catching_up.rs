@@ -24,8 +24,7 @@ const RECORDS_PER_QUESTION: u64 = 256;
 const PAGES_PER_CHANGE: usize = 4;
 
 impl Build {
-    /// Brings the trees from `base` to a new snapshot, which becomes `base`. Returns the number of
-    /// rows that were checked.
+    /// The new snapshot becomes `base`. Returns the number of rows that were checked.
     pub(crate) fn catch_up(
         &mut self,
         core: &Core,
@@ -42,8 +41,7 @@ impl Build {
         Ok(count)
     }
 
-    /// Returns the clustered keys in the undo records of transactions that `view` sees and `base`
-    /// does not. May include keys of other transactions.
+    /// The clustered keys changed by transactions that `view` sees and `base` does not, or more.
     fn changed_keys(
         &self,
         core: &Core,
@@ -110,7 +108,7 @@ impl Build {
         Ok(count)
     }
 
-    /// Reads the row of `key` as both snapshots see it. Returns whether the two differ.
+    /// Whether the two snapshots see different rows of `key`.
     fn differs(&self, core: &Core, key: &[u8], view: &ReadView, buffers: &mut Buffers) -> Result<bool> {
         let _usage = self.table.use_it()?;
         let Buffers { before, after, was_there, is_there, .. } = buffers;
@@ -125,8 +123,7 @@ impl Build {
         Ok(was_there != is_there || (*is_there && before != after))
     }
 
-    /// Removes the entries of the old row, and passes those of the new row to the sorters. Entries
-    /// that both have stay.
+    /// Removes the old row's entries, and passes the new row's to the sorters. Common ones stay.
     fn change(
         &mut self,
         core: &Core,
@@ -158,7 +155,7 @@ impl Build {
         Ok(())
     }
 
-    /// Inserts entries into a tree from which all obsolete entries have been removed.
+    /// All obsolete entries have been removed from the tree.
     fn insert(
         &mut self,
         core: &Core,
@@ -193,7 +190,6 @@ impl Build {
         Ok(())
     }
 
-    /// Refuses the row of `key` because the row of `existing` has the same unique key.
     fn refuse_entry(
         &mut self,
         core: &Core,
@@ -208,7 +204,6 @@ impl Build {
     }
 }
 
-/// Checks regularly for an interrupt, and that the engine still works.
 struct Questions<'a, 'w> {
     core: &'a Core,
     watch: &'a Watch<'w>,

@@ -4,10 +4,10 @@
 //! each index, and trees are built page by page, as at the end of a load. Then the trees are
 //! brought from that snapshot to a later one, in rounds. The part of the undo log written between
 //! the two snapshots names every row that may have changed, so writers log nothing extra and
-//! nothing can overflow. If the two snapshots see different versions of a row, the old entries are
-//! removed and the new ones inserted. The last round runs while there are no writers, so the index
-//! then matches the table. Then a checkpoint makes the trees durable, and a change of the
-//! definition (`alter`) assigns them to the table.
+//! nothing can overflow. Where the snapshots see different versions of a row, the old entries are
+//! replaced by the new ones. The last round runs while there are no writers, so the index then
+//! matches the table. Finally a checkpoint makes the trees durable, and a change of the definition
+//! (`alter`) assigns them to the table.
 //!
 //! Invariants
 //!   B1  New trees are on the list of dropped trees until they are assigned to the table. So a
@@ -62,7 +62,7 @@ struct Place {
     payload: Range<usize>,
 }
 
-/// An entry of an index being built; indexes count from 1.
+/// Indexes count from 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct BuiltEntry<'a> {
     pub(crate) index_no: usize,
@@ -103,9 +103,9 @@ pub type EntriesOf<'a> = dyn FnMut(&[u8], &[u8], &mut BuiltEntries) -> Result<()
 #[derive(Debug)]
 pub(crate) struct Build {
     table: Arc<Table>,
-    /// Not in the catalog: it has the clustered tree of the table, and the new trees (B1).
+    /// Has the clustered tree of the table, and the new trees; not in the catalog (B1).
     built: Arc<Table>,
-    /// Whether the caller gets rows with their large values inline.
+    /// The caller gets rows with their large values inline.
     with_values: bool,
     base: Arc<ReadView>,
     pin: Arc<ReadView>,
@@ -118,9 +118,9 @@ pub(crate) struct Build {
     values: Vec<Value>,
     key: Vec<u8>,
     row: Vec<u8>,
-    /// Whether a checkpoint has the current state of the trees.
+    /// A checkpoint has the current state of the trees.
     is_durable: bool,
-    /// Whether all rounds are done.
+    /// All rounds are done.
     is_finished: bool,
 }
 
@@ -165,22 +165,21 @@ impl Build {
         &self.table
     }
 
-    /// Returns the table with the new trees, from index 1 on.
+    /// The table with the new trees, from index 1 on.
     pub(crate) fn built(&self) -> &Arc<Table> {
         &self.built
     }
 
-    /// Returns the snapshot from which the index is built.
+    /// The snapshot from which the index is built.
     pub(crate) fn base(&self) -> &Arc<ReadView> {
         &self.base
     }
 
-    /// Notes that the last round is done and the trees are durable.
     pub(crate) fn set_finished(&mut self) {
         self.is_finished = true;
     }
 
-    /// Returns the indexes for a change of the definition, once the build is finished.
+    /// The indexes for a change of the definition, once the build is finished.
     pub(crate) fn indexes(&self) -> Option<BuiltIndexes> {
         self.is_finished.then(|| BuiltIndexes(Arc::clone(&self.built)))
     }
@@ -262,8 +261,8 @@ fn open_view(core: &Core) -> Arc<ReadView> {
     Arc::new(view)
 }
 
-/// The start of the undo records of all transactions that a snapshot opened from now on does not
-/// see (B3).
+/// Where the undo records begin of the transactions that a snapshot opened from now on does not see
+/// (B3).
 #[derive(Debug)]
 struct Since {
     end: UndoPtr,
@@ -273,16 +272,14 @@ struct Since {
 
 impl Since {
     fn now(core: &Core) -> Self {
-        // In this order: a transaction that has no record when it is asked will append its records
-        // after `end`.
+        // In this order: a transaction that has no record yet will append its records after `end`.
         let end = core.transactions.undo.end();
         let open = core.transactions.active.slots().into_iter().map(|slot| (slot.txn(), slot.state().first));
         Self { end, open: open.filter(|(_, first)| *first != UndoPtr(0)).collect() }
     }
 
-    /// Returns the address from which the undo log has all records of the transactions that `view`
-    /// sees and `base` does not. From `open`, only the transactions that have ended since then
-    /// count.
+    /// The address from which the undo log has all records of the transactions that `view` sees and
+    /// `base` does not. From `open`, only transactions that have ended since then count.
     fn read_from(&self, base: &ReadView, view: &ReadView) -> UndoPtr {
         if !sound!(true, "build: forget who was open") {
             return self.end;
@@ -294,7 +291,7 @@ impl Since {
     }
 }
 
-/// Passes an entry to `to` in the format that `build_index` expects.
+/// In the format that `build_index` expects.
 fn push(
     entry: &BuiltEntry<'_>,
     clustered: &[u8],

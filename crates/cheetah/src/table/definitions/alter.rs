@@ -1,8 +1,7 @@
 //! Changes table definitions without rewriting rows: adds indexes that were built before
 //! ([`crate::table::build`]), drops, reorders and renames indexes, and changes the caller's own
 //! bytes and the compression of later images. It also adds and drops columns: stored rows stay as
-//! they are, and are converted to the new definition when they are read
-//! ([`super::row_format_versions`]).
+//! they are, and are converted when they are read ([`super::row_format_versions`]).
 //!
 //! Invariants
 //!   A1  The new definitions of one call take effect together, through one log record, durable on
@@ -36,21 +35,18 @@ use std::sync::Arc;
 pub struct Alteration {
     /// The table.
     pub table: Arc<Table>,
-    /// Its indexes from now on; the first is the clustered one as before. Indexes not listed are
-    /// dropped.
+    /// Its indexes from now on, the clustered one first, as before. Others are dropped.
     pub indexes: Vec<AlteredIndex>,
     /// Indexes that were built for it.
     pub built: Option<BuiltIndexes>,
     /// Its columns from now on, if these change.
     pub rows: Option<NewRows>,
-    /// How images of its pages are compressed from now on, if that changes. Existing images stay as
-    /// they are.
+    /// The compression of new images of its pages, if it changes. Existing images stay as they are.
     pub compression: Option<Compression>,
-    /// Its columns, keys and foreign keys from now on. If `None`, it keeps its foreign keys and has
-    /// no description.
+    /// Its columns, keys and foreign keys from now on. With `None`, it keeps its foreign keys and
+    /// loses its description.
     pub constraints: Option<Constraints>,
-    /// Its full-text indexes from now on. If `None`, it keeps its present ones. The postings of
-    /// indexes not listed are dropped.
+    /// Its full-text indexes from now on, if these change; the postings of others are dropped.
     pub fulltext: Option<Vec<AlteredFulltext>>,
     /// The caller's own bytes.
     pub extra: Vec<u8>,
@@ -118,13 +114,12 @@ pub enum IndexFrom {
 pub struct BuiltIndexes(pub(crate) Arc<Table>);
 
 impl Table {
-    /// Returns whether the stored rows of the table have exactly that row-format version.
+    /// Whether the stored rows of the table have exactly that row-format version.
     pub fn fits(&self, row_format: &RowFormatVersion) -> bool {
         self.row_format() == row_format
     }
 
-    /// Returns the bytes that the caller gave to the last change of the definition; empty if it
-    /// gave none.
+    /// The bytes that the caller gave to the last change of the definition.
     pub fn mark(&self) -> &[u8] {
         &self.def().mark
     }
@@ -157,7 +152,6 @@ pub(crate) fn alter_tables(core: &Core, alterations: &[Alteration]) -> Result<()
     fulltext::drop_behind(core, &postings, || ddl::change(core, Ddl::Alter(tables, following)))
 }
 
-/// Returns the full-text indexes of a new definition.
 fn fulltext_indexes(table: &Table, altered: &[AlteredFulltext]) -> Result<Vec<FulltextDef>> {
     let mut defs: Vec<FulltextDef> = Vec::with_capacity(altered.len());
     for AlteredFulltext { name, extra, from } in altered {

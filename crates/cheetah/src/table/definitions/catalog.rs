@@ -16,9 +16,8 @@
 //!   I5  A table that gave its name to a copy is in `away` until the name is taken or the table is
 //!       dropped: meanwhile it serves as the parent for foreign keys that refer to that name.
 //!   I6  The foreign keys that followed a copy to a new name (ALTER TABLE .. RENAME) are remembered
-//!       until the original is dropped or gets its name back: then they return to it. This state is
-//!       only in memory. Log records of renames contain the changed foreign keys, so redo does not
-//!       need it.
+//!       until the original is dropped, or gets its name back and they return to it. This state is
+//!       only in memory: log records of renames contain the changed foreign keys for redo.
 //!   I7  A temporary table is in memory only. An epoch lists its trees as dropped, so startup frees
 //!       what a crash leaves of them.
 //! Locks     `ddl`, held over a complete change, taken before the gate; `tables`, briefly, inside
@@ -52,14 +51,14 @@ pub(crate) struct Catalog {
     tree: Arc<Tree>,
     ddl: Mutex<()>,
     tables: RwLock<Tables>,
-    /// The number of transactions with shadow tables: usually 0, and then no commit looks for them.
+    /// Transactions with shadow tables; usually 0, and then no commit looks for them.
     shadow_count: AtomicUsize,
     /// The number of changes since startup.
     changes: AtomicU64,
     show_name: ShowNames,
 }
 
-/// Returns the name of a table as users know it.
+/// Converts the name of a table to the form that users know.
 pub(crate) type ShowName = Box<dyn Fn(&str) -> String + Send + Sync>;
 
 #[derive(Default)]
@@ -87,8 +86,8 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// Like [`open`](Self::open), for a damaged database that is only to be copied: the catalog has
-    /// only the tables whose definitions can be read. Damage is reported to `note`.
+    /// Like [`open`](Self::open), but keeps only the tables whose definitions can be read, for
+    /// copying a damaged database. Damage is reported to `note`.
     pub(crate) fn open_damaged(leaves: &Leaves, state: &State, note: &mut dyn FnMut(String)) -> Result<Self> {
         let tree = open_tree(leaves, state)?;
         let definitions = match read_definitions(&tree) {
@@ -145,14 +144,13 @@ impl Catalog {
         }
     }
 
-    /// Returns the number of changes since startup. Once it has grown, cached results about foreign
-    /// keys may be out of date.
+    /// The number of changes since startup. Once it has grown, cached results about foreign keys
+    /// may be out of date.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Acquire)
     }
 
-    /// Reads the tables while no definition changes (I4). `look` must not call other methods of the
-    /// catalog.
+    /// Reads the tables while no definition changes (I4). `look` must not call the catalog.
     pub(super) fn look<T>(&self, look: impl FnOnce(&Tables) -> T) -> T {
         look(&self.tables.read())
     }
@@ -161,14 +159,12 @@ impl Catalog {
         self.look(|tables| tables.children_of(parent))
     }
 
-    /// Returns the foreign keys that have followed the copy of a table, if the table may get its
-    /// name back.
+    /// The foreign keys that have followed a table's copy, while the table may get its name back.
     pub(super) fn followed(&self, original: TableId) -> Option<Followed> {
         self.tables.read().followed.get(&original).cloned()
     }
 
-    /// Sets the function that returns a table's name as users know it. Only the first call has an
-    /// effect.
+    /// Only the first call has an effect.
     pub(crate) fn show_names_with(&self, show: ShowName) {
         let _ = self.show_name.0.set(show);
     }
@@ -178,7 +174,7 @@ impl Catalog {
         self.show_name.0.get().map_or_else(|| table.to_owned(), |show| show(table))
     }
 
-    /// Returns the tables, including copies, that have foreign keys.
+    /// The tables, including copies, that have foreign keys.
     pub(crate) fn children(&self) -> Vec<Arc<Table>> {
         let tables = self.tables.read();
         let ids: BTreeSet<_> = tables.children.values().flatten().collect();
@@ -192,8 +188,8 @@ impl Catalog {
         change(&mut tables)
     }
 
-    /// Serializes changes of the catalog. To be taken outside mini-transactions, and held from the
-    /// first check until the change is done.
+    /// Serializes changes of the catalog. Must be taken outside mini-transactions, and held from
+    /// the first check until the change is done.
     pub(crate) fn lock_ddl(&self) -> MutexGuard<'_, ()> {
         self.ddl.lock()
     }
@@ -203,7 +199,6 @@ impl Catalog {
         tables.by_name.get(name).cloned().ok_or_else(|| Error::NoSuchTable(name.to_owned()))
     }
 
-    /// Returns the table with this ID, unless it was dropped.
     pub(crate) fn by_id(&self, id: TableId) -> Option<Arc<Table>> {
         self.tables.read().by_id.get(&id).cloned()
     }
@@ -222,14 +217,13 @@ impl Catalog {
         }
     }
 
-    /// Returns the table of an index, and the position of the index in it.
     pub(crate) fn by_tree(&self, tree: TreeId) -> Option<(Arc<Table>, usize)> {
         let tables = self.tables.read();
         let index_no = |table: &Arc<Table>| table.indexes().iter().position(|index| index.tree == tree);
         tables.by_id.values().find_map(|table| Some((Arc::clone(table), index_no(table)?)))
     }
 
-    /// Counts the rows of a transaction that commits with `stamp`, which is about to be published.
+    /// `stamp` is about to be published.
     pub(crate) fn count_committed(&self, versions: &Versions, slot: &Slot, stamp: u64) {
         slot.for_each_count(|table, difference| {
             if let Some(table) = self.by_id(table) {
@@ -238,8 +232,6 @@ impl Catalog {
         });
     }
 
-    /// Restores the row counts that snapshots see: all existing rows, except those of `open`
-    /// transactions.
     pub(crate) fn restore_counts(&self, open: &[Arc<Slot>]) {
         for table in self.tables.read().by_id.values() {
             table.note_written();
@@ -247,7 +239,6 @@ impl Catalog {
         }
     }
 
-    /// Returns the tables whose names begin with `prefix`, sorted by name.
     pub(crate) fn by_prefix(&self, prefix: &str) -> Vec<Arc<Table>> {
         let tables = self.tables.read();
         let from = tables.by_name.range(prefix.to_owned()..);
@@ -262,12 +253,10 @@ impl Catalog {
         self.tables.read().by_id.keys().copied().collect()
     }
 
-    /// Returns the names of the quarantined tables, each with the reason.
     pub(crate) fn quarantined(&self) -> Vec<(String, String)> {
         fences(&self.tables.read()).map(|(table, reason)| (table.name(), reason.into())).collect()
     }
 
-    /// Adds the catalog's part to a state.
     pub(crate) fn snapshot(&self, state: &mut State) {
         let tables = self.tables.read();
         state.catalog_root = self.tree.def().root;
@@ -290,8 +279,7 @@ impl Catalog {
         state.dropped_trees = dropped.chain(temporary).collect();
     }
 
-    /// Assigns IDs to a definition and its trees. A temporary table gets an ID of a temporary
-    /// table. Returns `Limit` if all IDs have been used.
+    /// Assigns IDs to a definition and its trees. Returns `Limit` if all IDs have been used.
     pub(crate) fn number(&self, def: &mut TableDef) -> Result<()> {
         let mut tables = self.tables.write();
         def.id = def.id.numbered(tables.next_table()?);
@@ -301,13 +289,11 @@ impl Catalog {
         })
     }
 
-    /// Pins the catalog pages that changing `table` will need.
     pub(crate) fn prepare(&self, table: TableId, path: &mut Path) -> Result<()> {
         self.tree.prepare(&piece_key(table, 0), path)
     }
 
-    /// Creates the trees of a numbered definition, and adds the table, for readers that see
-    /// `stamp`.
+    /// Creates the trees of a numbered definition, and adds the table for readers that see `stamp`.
     pub(crate) fn create_table(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -327,7 +313,7 @@ impl Catalog {
         Ok(table)
     }
 
-    /// Creates the trees of a numbered definition, and notes their roots in it.
+    /// Notes the roots of the new trees in `def`.
     fn create_trees(&self, mtr: &MiniTransaction<'_>, def: &mut TableDef) -> Result<Vec<Arc<Tree>>> {
         let mut trees = Vec::new();
         for index_no in 0..def.indexes.len() {
@@ -343,7 +329,7 @@ impl Catalog {
     }
 
     /// Creates trees for a load of `table`. They are on the list of dropped trees, and are freed
-    /// when the returned table, which is not in the catalog, is released; unless
+    /// when the returned table, which is not in the catalog, is released, unless
     /// [`replace_trees`](Self::replace_trees) assigns them to the table.
     pub(crate) fn create_trees_for_load(
         &self,
@@ -365,10 +351,9 @@ impl Catalog {
         Ok(loaded)
     }
 
-    /// Creates trees for new indexes of `table`. They are on the list of dropped trees, and are
-    /// freed when the returned table, which is not in the catalog, is released; unless
-    /// [`alter_table`](Self::alter_table) assigns them to the table. Its first index is the
-    /// clustered index of `table`; the new ones follow.
+    /// Like [`create_trees_for_load`](Self::create_trees_for_load), for new indexes of `table`,
+    /// which [`alter_table`](Self::alter_table) assigns to it. The first index of the returned
+    /// table is the clustered index of `table`; the new ones follow.
     pub(crate) fn create_indexes_to_build(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -409,9 +394,8 @@ impl Catalog {
         Ok(built)
     }
 
-    /// Assigns the trees of `loaded` to a table, and makes `loaded` its handle in the catalog. The
-    /// old trees replace the new ones on the list of dropped trees. The caller must ensure that no
-    /// thread uses the table.
+    /// Makes `loaded`, with its trees, the handle of a table. The old trees replace the new ones on
+    /// the list of dropped trees. The caller must ensure that no thread uses the table.
     pub(crate) fn replace_trees(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -435,8 +419,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Removes a table and adds its trees to the list of dropped trees. The caller must ensure that
-    /// no thread uses it.
+    /// Moves its trees to the list of dropped trees. The caller ensures that no thread uses it.
     pub(crate) fn drop_table(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -459,9 +442,8 @@ impl Catalog {
         Ok(())
     }
 
-    /// Writes to the catalog tree that `loaded`, a shadow table, replaces `table`.
-    /// [`put_in_place`](Self::put_in_place) must follow in the same mini-transaction. The paths are
-    /// prepared for the two tables.
+    /// Writes to the catalog tree, with prepared paths, that the shadow table `loaded` replaces
+    /// `table`. [`put_in_place`](Self::put_in_place) must follow in the same mini-transaction.
     pub(crate) fn write_place(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -477,8 +459,8 @@ impl Catalog {
         put_definition(&self.tree, mtr, loaded_path, &def)
     }
 
-    /// Gives `loaded` the name of `table`. The trees of `table` are freed once no snapshot needs
-    /// the table any more and no handle of it exists.
+    /// Gives `loaded` the name of `table`, whose trees are freed once no snapshot needs it any more
+    /// and no handle of it exists.
     pub(crate) fn put_in_place(&self, table: &Arc<Table>, loaded: &Arc<Table>, stamp: u64) {
         let (name, hidden) = (table.name(), loaded.name());
         self.change(|tables| {
@@ -504,8 +486,7 @@ impl Catalog {
         self.tables.write().replaced.retain(|(stamp, _)| *stamp > horizon);
     }
 
-    /// Returns the shadow tables of a transaction, and the tables that they will replace, if those
-    /// still exist.
+    /// The shadow tables of a transaction, each with the table to replace, if that exists.
     pub(crate) fn shadow_of(&self, txn: TxnId) -> Vec<(Arc<Table>, Option<Arc<Table>>)> {
         if self.shadow_count.load(Acquire) == 0 {
             return Vec::new();
@@ -520,7 +501,6 @@ impl Catalog {
         tables.shadow.get(&txn).into_iter().flatten().filter_map(table).collect()
     }
 
-    /// Returns the transactions whose shadow tables are to replace the table with this ID.
     pub(crate) fn loaders_of(&self, id: TableId) -> Vec<TxnId> {
         let tables = self.tables.read();
         let names = tables.shadow.values().flatten().filter_map(|id| Some(tables.by_id.get(id)?.name()));
@@ -535,9 +515,8 @@ impl Catalog {
         self.tables.read().shadow.keys().copied().collect()
     }
 
-    /// Renames the first of `changed`, and sets the foreign keys of all of them. Their handles stay
-    /// valid. `paths` has a path for each. Snapshots older than `stamp` know the table by its
-    /// previous name.
+    /// Renames the first of `changed`, and sets the foreign keys of all of them, along one path for
+    /// each. Their handles stay valid. Snapshots older than `stamp` use the previous name.
     pub(crate) fn rename_table(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -567,7 +546,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Sets the foreign keys of tables. Their handles stay valid. `paths` has a path for each.
+    /// The tables' handles stay valid. `paths` has a path for each.
     pub(crate) fn set_constraints(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -630,32 +609,31 @@ impl Catalog {
         Ok(())
     }
 
-    /// Returns the dropped trees whose pages can be freed now.
+    /// The dropped trees whose pages can be freed now.
     pub(crate) fn trees_to_free(&self) -> HashSet<TreeId> {
         let tables = self.tables.read();
         let free = |dropped: &&Dropped| dropped.table.strong_count() == 0;
         tables.dropped.iter().filter(free).map(|dropped| dropped.tree).collect()
     }
 
-    /// Returns whether a tree is dropped, and its pages can be freed now.
+    /// Whether a tree is dropped and its pages can be freed now.
     pub(crate) fn may_be_freed(&self, tree: TreeId) -> bool {
         let tables = self.tables.read();
         tables.dropped.iter().any(|dropped| dropped.tree == tree && dropped.table.strong_count() == 0)
     }
 
-    /// Returns the trees of all tables, and the dropped trees that are not freed yet.
+    /// The trees of all tables, and the dropped trees that are not freed yet.
     pub(crate) fn trees(&self) -> HashSet<TreeId> {
         let tables = self.tables.read();
         let used = tables.by_id.values().flat_map(|table| table.indexes()).map(|index| index.tree);
         used.chain(tables.dropped.iter().map(|dropped| dropped.tree)).collect()
     }
 
-    /// Returns the number of dropped trees whose pages are not all freed.
+    /// The number of dropped trees whose pages are not all freed.
     pub(crate) fn dropped_trees_count(&self) -> usize {
         self.tables.read().dropped.len()
     }
 
-    /// Removes a tree without pages from the list of dropped trees.
     pub(crate) fn tree_is_free(&self, tree: TreeId) {
         debug_assert_eq!(
             self.leaves.pool().tree_bytes(tree).pages,
@@ -667,7 +645,7 @@ impl Catalog {
     }
 }
 
-/// Registers with the pool how the pages of a table are encoded.
+/// Tells the pool how pages of a table are encoded.
 fn register(leaves: &Leaves, def: &TableDef) {
     for (index_no, index) in def.indexes.iter().enumerate() {
         let older = if index_no == 0 { def.older_formats.as_slice() } else { &[] };
@@ -681,7 +659,6 @@ fn register(leaves: &Leaves, def: &TableDef) {
     }
 }
 
-/// Returns how the pages of a table are encrypted.
 pub(in crate::table) fn closing_of(def: &TableDef) -> Closing {
     let TableEncryption { wish, key_id } = def.encryption;
     match wish {

@@ -12,8 +12,8 @@
 //!       more than about twice as many changes as live snapshots, however long the oldest snapshot
 //!       lives.
 //!   I3  A transaction that has changed the table counts with its own difference, unless other
-//!       transactions have committed changes that its snapshot does not see: they may concern the
-//!       same rows. Then it must read the rows.
+//!       transactions have committed changes that its snapshot does not see. These may concern the
+//!       same rows, so then it must read the rows.
 //! Locks     one mutex for each table, inside the mutex of stamps or alone; the lists of snapshots
 //!           are locked after it.
 //!
@@ -24,7 +24,7 @@ use crate::txn::Versions;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 
-/// Number of changes that are kept without merging.
+/// Changes that are kept without merging.
 const CHANGES_MIN: usize = 64;
 
 #[derive(Debug)]
@@ -33,10 +33,9 @@ pub(crate) struct Counts(Mutex<Changes>);
 #[derive(Debug)]
 struct Changes {
     base: i64,
-    /// Stamps, ascending, and the change in the number of rows at each.
+    /// Stamps, ascending, and the difference at each.
     list: VecDeque<(u64, i64)>,
-    /// The stamp of the last commit that changed the table, even if the number of rows stayed the
-    /// same.
+    /// The stamp of the last commit that changed the table, perhaps without a difference.
     newest: u64,
     /// The length at which the list is merged.
     limit: usize,
@@ -45,21 +44,20 @@ struct Changes {
 }
 
 impl Counts {
-    /// Creates the counts of a table with `rows` rows that every snapshot sees.
+    /// Every snapshot sees the `rows` rows.
     pub(crate) fn new(rows: u64) -> Self {
         let (list, live) = (VecDeque::new(), Vec::new());
         Self(Mutex::new(Changes { base: to_signed(rows), list, newest: 0, limit: CHANGES_MIN, live }))
     }
 
-    /// Starts over with `rows` rows that every snapshot sees: at the end of startup.
+    /// Starts over at the end of startup.
     pub(crate) fn set(&self, rows: u64) {
         let mut changes = self.0.lock();
         changes.base = to_signed(rows);
         changes.list.clear();
     }
 
-    /// Adds the difference of a transaction that commits with `stamp`, which is about to be
-    /// published (I1).
+    /// Adds the difference of a transaction whose `stamp` is about to be published (I1).
     pub(crate) fn add(&self, versions: &Versions, stamp: u64, difference: i64) {
         let mut changes = self.0.lock();
         changes.newest = stamp;
@@ -76,9 +74,8 @@ impl Counts {
         }
     }
 
-    /// Returns the number of rows that an open snapshot with this stamp sees. `own_difference`: the
-    /// difference of the reading transaction, if it has changed the table. Returns `None` if it has
-    /// changed the table and must read the rows (I3).
+    /// The rows that an open snapshot with this stamp sees. `own_difference`: of the reading
+    /// transaction, if it has changed the table. `None` if that must read the rows (I3).
     pub(crate) fn count(&self, read_stamp: u64, own_difference: Option<i64>) -> Option<u64> {
         let changes = self.0.lock();
         if own_difference.is_some() && changes.newest > read_stamp {
@@ -109,8 +106,7 @@ impl Changes {
             }
             from = to;
         }
-        // A snapshot that is not in the list sees the last stamp of the list, and may see any later
-        // one.
+        // A snapshot not in the list sees the last stamp of the list, and perhaps later ones.
         kept.extend(list.range(from..));
         *list = kept;
         *limit = CHANGES_MIN.max(2 * list.len());

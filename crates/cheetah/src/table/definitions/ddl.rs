@@ -10,9 +10,9 @@
 //!       touch it.
 //!   I4  Changed definitions take effect for all tables of one statement at once. New trees are
 //!       complete and durable before the change is logged.
-//!   I5  A change of columns keeps an older row-format version only if rows may have it: a table
-//!       without writes since its creation still has a single row-format version, so it can be
-//!       loaded. This is decided when no thread uses the table any more.
+//!   I5  A change of columns keeps an older row-format version only if rows may have it. A table
+//!       never written since its creation keeps a single version, so it can be loaded. This is
+//!       decided when no thread uses the table any more.
 //!   I6  The end of a load is the exception to I1: it has no log record, and is made durable by a
 //!       checkpoint.
 //!   I7  Operations on a temporary table are neither logged nor made durable.
@@ -36,20 +36,16 @@ use std::sync::Arc;
 
 const NAME_BYTES_MAX: usize = 2048;
 
-/// Catalog pages that a change may allocate.
 pub(in crate::table) const PAGES_OF_CHANGE: usize = 8;
 
 #[derive(Debug)]
 pub(crate) enum Ddl {
     /// Creates a table; the definition has its IDs.
     Create(TableDef),
-    /// Drops a table.
     Drop(Arc<Table>),
-    /// Renames the first table, and sets the foreign keys of all tables. The renamed table comes
-    /// first even if it has no foreign keys.
+    /// Renames the first table, which may have no foreign keys, and sets the foreign keys of all.
     Rename(String, Vec<Constrained>),
-    /// Gives tables new definitions, with the same table IDs; and gives other tables changed
-    /// foreign keys, leaving the rest of their definitions as it is.
+    /// Gives tables new definitions under their IDs, and other tables only changed foreign keys.
     Alter(Vec<(Arc<Table>, TableDef)>, Vec<Constrained>),
     /// Replaces a table with a new, empty one; the definition has its IDs.
     Truncate(Arc<Table>, TableDef),
@@ -57,7 +53,7 @@ pub(crate) enum Ddl {
 
 impl Ddl {
     /// Removes the older row-format versions from the new definitions of tables that were never
-    /// written (I5; I6 of `handle`: there is no row, and no undo record of one). The caller must
+    /// written (I5): by I6 of `handle` they have no row, and no undo record of one. The caller must
     /// ensure that no thread uses these tables.
     fn leave_out_formats_of_no_row(&mut self) {
         let Ddl::Alter(tables, _) = self else { return };
@@ -95,8 +91,8 @@ pub(crate) fn create_table(core: &Core, spec: &TableSpec, constraints: &Constrai
     core.catalog.by_name(&spec.name)
 }
 
-/// Creates a table from a definition of another database, with new IDs. A posting table gets the
-/// name that goes with its new ID. Foreign keys are not checked.
+/// Creates a table as another database has defined it, with new IDs. The name of a posting table
+/// follows its new ID. Foreign keys are not checked.
 pub(crate) fn create_defined(core: &Core, mut def: TableDef) -> Result<Arc<Table>> {
     core.use_keys_of_defined(&def)?;
     let _ddl = core.catalog.lock_ddl();
@@ -110,7 +106,6 @@ pub(crate) fn create_defined(core: &Core, mut def: TableDef) -> Result<Arc<Table
     core.catalog.by_name(&name)
 }
 
-/// Drops a table, unless foreign keys of other tables refer to it.
 pub(crate) fn drop_table(core: &Core, name: &str, referenced: Referenced) -> Result<()> {
     let _ddl = core.catalog.lock_ddl();
     let table = core.catalog.by_name(name)?;
@@ -142,7 +137,7 @@ pub(crate) fn rename_table(core: &Core, from: &str, to: &str) -> Result<()> {
     change(core, Ddl::Rename(to.to_owned(), changed))
 }
 
-/// Renames a table, unless that is already done.
+/// Does nothing if the rename is already done.
 pub(crate) fn rename_table_again(core: &Core, from: &str, to: &str) -> Result<()> {
     match rename_table(core, from, to) {
         Err(Error::NoSuchTable(_)) if core.catalog.by_name(to).is_ok() => Ok(()),
@@ -151,8 +146,8 @@ pub(crate) fn rename_table_again(core: &Core, from: &str, to: &str) -> Result<()
 }
 
 /// Notes that the tables with this name prefix remain from a larger table, some of whose rows were
-/// removed without being deleted. Older snapshots, which still see these rows, may not use the
-/// tables (durability::M2).
+/// removed without being deleted. Older snapshots, which still see these rows, may not use them
+/// (durability::M2).
 pub(crate) fn note_remainders(core: &Core, prefix: &str) {
     let _ddl = core.catalog.lock_ddl();
     let stamp = core.transactions.versions.take_stamp();
@@ -161,7 +156,6 @@ pub(crate) fn note_remainders(core: &Core, prefix: &str) {
     }
 }
 
-/// Empties a table, unless foreign keys of other tables refer to it.
 pub(crate) fn truncate_table(core: &Core, name: &str, referenced: Referenced) -> Result<Arc<Table>> {
     let _ddl = core.catalog.lock_ddl();
     let table = core.catalog.by_name(name)?;
@@ -187,7 +181,7 @@ pub(crate) fn truncate_table(core: &Core, name: &str, referenced: Referenced) ->
 }
 
 pub(crate) fn set_auto_increment(core: &Core, table: &Arc<Table>, next: u64) -> Result<()> {
-    // The DDL lock keeps the table from being replaced, because redo would not find it.
+    // The table must not be replaced, because redo would not find it.
     let _ddl = core.catalog.lock_ddl();
     let table = table.newest();
     let _usage = table.use_it()?;
@@ -206,9 +200,8 @@ pub(crate) fn set_auto_increment(core: &Core, table: &Arc<Table>, next: u64) -> 
 }
 
 /// Assigns the trees built by a load, with their `rows`, to an untouched table, and makes that
-/// durable. There is no log record of it. If an error follows, the table can only be dropped,
-/// emptied or renamed: redo of any other operation would not fit both an epoch with the load and
-/// one without.
+/// durable, without a log record. After an error the table can only be dropped, emptied or renamed:
+/// redo of any other operation would not fit both an epoch with the load and one without.
 pub(crate) fn install_loaded(core: &Core, table: &Arc<Table>, loaded: &Arc<Table>, rows: u64) -> Result<()> {
     {
         let _ddl = core.catalog.lock_ddl();
@@ -230,7 +223,7 @@ pub(crate) fn install_loaded(core: &Core, table: &Arc<Table>, loaded: &Arc<Table
     core.checkpoint().inspect_err(|_| loaded.mark_dropped())
 }
 
-/// Makes the change. Redo repeats changes through this function, too.
+/// Also called by redo.
 pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
     let need = if matches!(ddl, Ddl::Create(_)) { Need::New } else { Need::Back };
     let is_redo = core.journal.log().is_none();
@@ -238,7 +231,7 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
         reach::mark("catalog change redone");
     }
     let (ids, pages) = extent(&ddl);
-    // I7: temporary tables have no foreign keys, so no change concerns both them and other tables.
+    // I7: temporary tables have no foreign keys, so no change concerns both kinds of tables.
     let is_temporary = ids.iter().any(|id| id.is_temporary());
     core.make_room(need, pages)?;
     let mut paths = ids.iter().map(|_| Path::default()).collect::<Vec<_>>();
@@ -253,8 +246,7 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
         Ddl::Create(_) | Ddl::Rename(..) => {}
     }
     let held: Vec<StillTable<'_>> = altered.iter().map(|table| table.hold_still()).collect();
-    // In redo, the record lists the row-format versions: it was written before the startup, and
-    // so may rows.
+    // In redo, the record lists the row-format versions, which rows before startup may have.
     if !is_redo {
         ddl.leave_out_formats_of_no_row();
     }
@@ -283,8 +275,7 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
     core.journal.sync(end)
 }
 
-/// Returns the tables whose definitions change, and the pages that the mini-transaction may
-/// allocate.
+/// The tables whose definitions change, and the pages that the mini-transaction may allocate.
 fn extent(ddl: &Ddl) -> (Vec<TableId>, usize) {
     match ddl {
         Ddl::Create(def) => (vec![def.id], 2 * def.indexes.len() + PAGES_OF_CHANGE),
@@ -302,7 +293,7 @@ fn extent(ddl: &Ddl) -> (Vec<TableId>, usize) {
     }
 }
 
-/// Makes a change in the catalog. `paths` has one path for each table whose definition changes.
+/// `paths` has one path for each table whose definition changes.
 fn apply(core: &Core, mtr: &MiniTransaction<'_>, paths: &mut [Path], ddl: Ddl) -> Result<()> {
     // Snapshots older than the change find another table under that name, or none (durability::M2).
     let stamp = core.transactions.versions.take_stamp();
@@ -359,8 +350,8 @@ fn encode(ddl: &Ddl, record: &mut Vec<u8>) {
     }
 }
 
-/// Encodes the log record of a rename with the changed foreign keys. Redo cannot compute these,
-/// because they depend on state in memory, such as the foreign keys that have followed a copy.
+/// Includes the changed foreign keys: redo cannot compute them, because they depend on state in
+/// memory, such as the foreign keys that have followed a copy.
 fn encode_rename(name: &str, changed: &[Constrained], record: &mut Vec<u8>) {
     let only_name = matches!(changed, [(_, constraints)] if constraints.is_empty());
     let more = sound!(!only_name, "foreign keys: log a rename without the constraints that follow");
@@ -391,7 +382,7 @@ fn refuse_existing(catalog: &Catalog, name: &str) -> Result<()> {
     }
 }
 
-/// Returns the checked definition of a table to create, without IDs.
+/// Returns the checked definition, without IDs.
 pub(in crate::table) fn definition(core: &Core, spec: &TableSpec) -> Result<TableDef> {
     check_name(&spec.name)?;
     let count = spec.indexes.len();

@@ -13,20 +13,17 @@ use std::sync::Arc;
 
 const KEY_BYTES: usize = 6;
 
-/// Creates the catalog tree of a new database.
 pub(super) fn create_tree(leaves: &Leaves, mtr: &MiniTransaction<'_>) -> Result<Arc<Tree>> {
     Tree::create(leaves, mtr, TreeId::CATALOG, PageClass::Base, KEY_BYTES).map(Arc::new)
 }
 
-/// Opens the catalog tree of an epoch.
 pub(super) fn open_tree(leaves: &Leaves, state: &State) -> Result<Arc<Tree>> {
     let (id, root) = (TreeId::CATALOG, state.catalog_root);
     let def = TreeDef { id, root, class: PageClass::Base, key_bytes_max: KEY_BYTES };
     Tree::open(leaves, def).map(Arc::new)
 }
 
-/// Writes a definition that does not exist yet; nothing for a temporary table (I7). Returns `Limit`
-/// if the definition is too long.
+/// Writes a new definition, but none of a temporary table (I7). Returns `Limit` if it is too long.
 pub(super) fn put_definition(
     tree: &Tree,
     mtr: &MiniTransaction<'_>,
@@ -51,7 +48,7 @@ pub(super) fn put_definition(
     Ok(())
 }
 
-/// Removes a definition, if it exists.
+/// Does nothing if the definition does not exist.
 pub(super) fn remove_definition(
     tree: &Tree,
     mtr: &MiniTransaction<'_>,
@@ -69,7 +66,7 @@ pub(super) fn remove_definition(
     Ok(())
 }
 
-/// Returns the definitions in a damaged catalog whose pieces can all be read.
+/// The definitions in a damaged catalog of which all pieces can be read.
 pub(super) fn readable_definitions(tree: &Arc<Tree>, note: &mut dyn FnMut(String)) -> Result<Vec<TableDef>> {
     let mut pieces: BTreeMap<TableId, BTreeMap<u16, Vec<u8>>> = BTreeMap::new();
     let gaps = tree.readable_leaves(&mut |leaf| {
@@ -95,7 +92,7 @@ pub(super) fn readable_definitions(tree: &Arc<Tree>, note: &mut dyn FnMut(String
     Ok(definitions)
 }
 
-/// Returns all definitions, or `Corruption` if a piece is missing.
+/// Returns `Corruption` if a piece is missing.
 pub(super) fn read_definitions(tree: &Arc<Tree>) -> Result<Vec<TableDef>> {
     let mut definitions = Vec::new();
     let mut current: Option<(TableId, u16, Vec<u8>)> = None;

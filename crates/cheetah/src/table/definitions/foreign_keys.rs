@@ -6,7 +6,7 @@
 //!   - A foreign key refers to its parent by name. The catalog knows the children of each name.
 //!   - Tables whose names begin with `#sql` are the server's own: copies that it fills, and tables
 //!     that gave their names to such copies. The foreign keys that a copy has inherited are not in
-//!     force. The original remains the child and the parent (F5).
+//!     force: the original remains the child and the parent (F5).
 
 use super::catalog::Catalog;
 use super::handle::Table;
@@ -16,7 +16,7 @@ use crate::format::catalog::TableDef;
 use crate::format::foreign_key::{ColumnDef, Description, ForeignKeyAction, ForeignKeyDef};
 use std::sync::{Arc, Weak};
 
-/// Columns and foreign keys of a table that is created or altered, as the caller describes them.
+/// Columns and foreign keys of a table to create or alter.
 #[derive(Clone, Default, Debug)]
 pub struct Constraints {
     /// Its columns and keys.
@@ -29,12 +29,11 @@ pub struct Constraints {
     pub are_checked: bool,
     /// The table that this one is a copy of, if any.
     pub copy_of: Option<String>,
-    /// Columns that it keeps under new names: the old names and the new ones.
+    /// Columns that it keeps under new names: pairs of old and new name.
     pub renamed: Vec<(String, String)>,
 }
 
 impl Constraints {
-    /// Returns the new names of the columns with the given names.
     fn new_names(&self, names: &[String]) -> Vec<String> {
         let new = |name: &String| self.renamed.iter().find(|(old, _)| same_name(old, name));
         names.iter().map(|name| new(name).map_or(name, |(_, new)| new).clone()).collect()
@@ -57,8 +56,7 @@ pub struct ForeignKey {
 /// An index that begins with the columns of a foreign key.
 #[derive(Clone, Debug)]
 pub struct KeySide {
-    /// Its table. The reference is weak, so that a copy does not keep the trees of a dropped table
-    /// on disk.
+    /// Its table. Weak, so that a copy does not keep the trees of a dropped table on disk.
     table: Weak<Table>,
     /// Its position there.
     pub index_no: usize,
@@ -102,8 +100,7 @@ pub enum Referenced {
     RefusedElsewhere,
 }
 
-/// Returns whether the server uses this name for a copy, or for a table that gave its name to a
-/// copy.
+/// Whether the server uses this name for a copy, or for a table that gave its name to one.
 pub(in crate::table) fn is_intermediate(name: &str) -> bool {
     name.rsplit('/').next().is_some_and(|table| table.starts_with("#sql"))
 }
@@ -112,7 +109,6 @@ fn database_of(name: &str) -> &str {
     name.split_once('/').map_or("", |(database, _)| database)
 }
 
-/// Compares names of columns or foreign keys, ignoring case.
 fn same_name(one: &str, other: &str) -> bool {
     one == other || one.to_lowercase() == other.to_lowercase()
 }
@@ -122,7 +118,6 @@ impl Description {
         self.columns.iter().find(|column| same_name(&column.name, name))
     }
 
-    /// Returns the key columns, if an index begins with the columns of `names`.
     fn side(&self, index_no: usize, names: &[String]) -> Option<Vec<KeyColumn>> {
         let parts = self.keys.get(index_no).filter(|parts| parts.len() >= names.len())?;
         let column = |(part, name): (&crate::format::foreign_key::KeyPartDef, &String)| {
@@ -137,8 +132,7 @@ impl Description {
         parts.iter().zip(names).map(column).collect()
     }
 
-    /// Returns the first index that begins with the columns of `names`, among those that `usable`
-    /// accepts.
+    /// Finds the first index that `usable` accepts and that begins with the columns of `names`.
     fn find(&self, names: &[String], usable: impl Fn(usize) -> bool) -> Option<(usize, Vec<KeyColumn>)> {
         (0..self.keys.len())
             .filter(|&index_no| usable(index_no))
@@ -175,7 +169,7 @@ fn resolve(tables: &Tables, child: &Arc<Table>, def: ForeignKeyDef) -> ForeignKe
     ForeignKey { child_name: child.name(), child: side, parent, def }
 }
 
-/// Returns the table's own foreign keys, sorted by name; never those of a half-changed definition:
+/// Returns the table's own foreign keys, sorted by name, never those of a half-changed definition:
 /// a caller that read the number of changes before may cache the result until that number grows
 /// (F14).
 pub(crate) fn of_child(catalog: &Catalog, table: &Arc<Table>) -> Vec<ForeignKey> {
@@ -188,9 +182,8 @@ pub(crate) fn of_child(catalog: &Catalog, table: &Arc<Table>) -> Vec<ForeignKey>
     list
 }
 
-/// Returns the foreign keys that refer to the table, in the order in which InnoDB processes them:
-/// by the parent's index, the database of the child, and name. Like [`of_child`], never those of a
-/// half-changed definition.
+/// Returns the foreign keys that refer to the table in InnoDB's order of processing: by the
+/// parent's index, the child's database, and name. Never those of a half-changed definition.
 pub(crate) fn of_parent(catalog: &Catalog, table: &Arc<Table>) -> Vec<ForeignKey> {
     let before = (!sound!(true, "foreign keys: look while definitions change")).then(|| table.name());
     let mut list = Vec::new();
@@ -212,8 +205,8 @@ pub(crate) fn of_parent(catalog: &Catalog, table: &Arc<Table>) -> Vec<ForeignKey
     list
 }
 
-/// Returns the foreign keys of a new definition, with the current names of parents and their
-/// columns: parents of existing foreign keys may have been renamed since the statement began.
+/// The foreign keys of a new definition, with the current names of parents and their columns, which
+/// may have been renamed since the statement began.
 pub(in crate::table) fn kept(table: &Table, new: &Constraints) -> Vec<ForeignKeyDef> {
     let (had, name) = (table.foreign_keys(), table.name());
     let mut list = new.foreign_keys.clone();
@@ -228,8 +221,8 @@ pub(in crate::table) fn kept(table: &Table, new: &Constraints) -> Vec<ForeignKey
     list
 }
 
-/// Returns the children whose foreign keys name columns of `table` that its new definition renames,
-/// and the new foreign keys of these children. The table itself is not among them (F13).
+/// Returns the other tables whose foreign keys name columns of `table` that its new definition
+/// renames, with their new foreign keys (F13).
 pub(in crate::table) fn after_columns(
     catalog: &Catalog,
     table: &Table,
@@ -251,7 +244,7 @@ pub(in crate::table) fn after_columns(
     children.filter_map(follow).collect()
 }
 
-/// Returns whether a foreign key uses an index of the table, so that the index must be kept.
+/// Whether a foreign key uses the index, which must then be kept.
 pub(in crate::table) fn serves(catalog: &Catalog, table: &Arc<Table>, index_no: usize) -> bool {
     let of = |side: &Option<KeySide>| side.as_ref().is_some_and(|side| side.index_no == index_no);
     of_child(catalog, table).iter().any(|it| of(&it.child))
@@ -270,7 +263,7 @@ fn refusal(problem: ConstraintProblem, detail: String) -> Error {
     Error::Constraint { problem, detail }
 }
 
-/// Returns the error for an index on these columns that is dropped although a foreign key uses it.
+/// The error for dropping an index on these columns that a foreign key uses.
 fn index_is_needed(table: Option<&Arc<Table>>, columns: &[String]) -> Error {
     let side = table.and_then(|table| side_of(table, columns));
     refusal(ConstraintProblem::IndexIsNeeded, side.map_or_else(String::new, |side| side.index_name))
@@ -280,8 +273,8 @@ fn listed(names: &[String]) -> String {
     names.join(", ")
 }
 
-/// Returns the foreign keys that `table` would get with a new definition, and the indexes they
-/// would use. Returns `Constraint` if the definition is not allowed.
+/// The foreign keys that `table` would get with a new definition, and the indexes they would use.
+/// Returns `Constraint` if the definition is not allowed.
 pub(crate) fn of_definition(
     catalog: &Catalog,
     table: &Arc<Table>,
@@ -309,9 +302,9 @@ pub(crate) fn of_definition(
     Ok(def.foreign_keys.into_iter().skip(constraints.kept_count).map(resolved).collect())
 }
 
-/// Checks that the new definition of a table may have its foreign keys, and that foreign keys that
-/// refer to the table still have an index. Replaces names of columns by the spelling in the tables.
-/// `old`: the table that is altered in place. The caller holds the DDL lock.
+/// Checks that a table may have the foreign keys of its new definition, and that foreign keys that
+/// refer to it still have an index. Gives column names the spelling used in the tables. `old`: the
+/// table if it is altered in place. The caller holds the DDL lock.
 pub(in crate::table) fn check(
     catalog: &Catalog,
     def: &mut TableDef,
@@ -327,7 +320,7 @@ pub(in crate::table) fn check(
     check_with(catalog, def, constraints, old, &usable)
 }
 
-/// Like [`check`]; `usable` returns which of the table's indexes are kept.
+/// Like [`check`]; `usable`: whether an index of the table is kept.
 fn check_with(
     catalog: &Catalog,
     def: &mut TableDef,
@@ -348,12 +341,11 @@ fn check_with(
     Ok(())
 }
 
-/// A table that gets a new definition.
 struct Change<'c> {
     catalog: &'c Catalog,
-    /// Its name, or the name of the table that it is a copy of.
+    /// Its name, or its original's if it is a copy.
     name: &'c str,
-    /// The current table with this name, if there is one.
+    /// The current table with this name.
     before: Option<&'c Arc<Table>>,
     /// The same table, if it is altered in place.
     old: Option<&'c Arc<Table>>,
@@ -362,7 +354,6 @@ struct Change<'c> {
 }
 
 impl Change<'_> {
-    /// Checks that the table may have the foreign key at this position.
     fn check_constraint(
         &self,
         description: &Description,
@@ -395,7 +386,7 @@ impl Change<'_> {
         let Self { catalog, name, before, old, constraints, usable } = *self;
         let is_own = constraint.parent == name;
         let parent = match is_own {
-            // Existing rows refer to the table's present columns, not to its new ones.
+            // Existing rows refer to the table's present columns.
             true => old.filter(|_| is_new).cloned(),
             false => catalog.by_name(&constraint.parent).ok(),
         };
@@ -413,7 +404,7 @@ impl Change<'_> {
     }
 }
 
-/// Returns whether a foreign key of the table had an index in the table, and one in its parent.
+/// Whether a foreign key of the table had an index in the table, and one in its parent.
 fn was_served(catalog: &Catalog, table: &Arc<Table>, name: &str) -> (bool, bool) {
     let had = table.foreign_keys().iter().find(|had| same_name(&had.name, name)).cloned();
     let had = had.map(|had| catalog.look(|tables| resolve(tables, table, had)));
@@ -421,8 +412,7 @@ fn was_served(catalog: &Catalog, table: &Arc<Table>, name: &str) -> (bool, bool)
 }
 
 /// Checks that the catalog record can hold the columns and foreign keys of a definition (I1 and I3
-/// of [`crate::format::foreign_key`]). A temporary table has no foreign keys, because its changes
-/// are not logged.
+/// of [`crate::format::foreign_key`]). A temporary table, which is not logged, has no foreign keys.
 fn check_whole(def: &TableDef) -> Result<()> {
     let add = |detail: &str| Err(refusal(ConstraintProblem::CannotAdd, detail.into()));
     if def.id.is_temporary() && !def.foreign_keys.is_empty() {
@@ -442,8 +432,8 @@ fn check_whole(def: &TableDef) -> Result<()> {
     }
 }
 
-/// Checks the child's side of a foreign key. `before`: the table as it was before the change;
-/// `may_lack`: whether an index for the foreign key may be missing.
+/// Checks the child's side. `before`: the table before the change; `may_lack`: whether the foreign
+/// key may lack an index.
 fn check_child(
     before: Option<&Arc<Table>>,
     description: &Description,
@@ -473,8 +463,8 @@ fn check_child(
     }
 }
 
-/// Checks that the name of a foreign key is unique in its database. `renamed`: the table that is
-/// about to get the name `table`.
+/// Checks that the name of a foreign key is unique in its database. `renamed`: the table that is to
+/// be renamed to `table`.
 fn check_name(
     catalog: &Catalog,
     table: &str,
@@ -497,8 +487,8 @@ fn check_name(
     Ok(())
 }
 
-/// Checks the parent's side of a foreign key. `found`: the parent. If `None`, the table's own new
-/// definition is used, unless the parent must exist.
+/// Checks the parent's side. Without a parent in `found`, the table's own new definition is used,
+/// unless the parent must exist.
 fn check_parent(
     found: Option<&Arc<Table>>,
     own: &Description,
@@ -543,8 +533,8 @@ fn check_parent(
     }
 }
 
-/// Checks that foreign keys of other tables that refer to `name` have an index in its new
-/// definition, if they had one in the old definition, or wait for the table.
+/// Checks that other tables' foreign keys that refer to `name` have an index in its new definition,
+/// if they had one in the old definition, or wait for the table.
 fn check_referenced(
     catalog: &Catalog,
     name: &str,
@@ -598,7 +588,7 @@ pub(in crate::table) fn check_drop(catalog: &Catalog, name: &str, referenced: Re
     }
 }
 
-/// Checks that the names of a table's foreign keys are still unique after it is renamed to `to`.
+/// Checks that a table's foreign keys still have unique names after the table is renamed to `to`.
 /// `changed`: the result of [`after_rename`].
 pub(in crate::table) fn check_rename(
     catalog: &Catalog,
@@ -617,8 +607,8 @@ pub(in crate::table) fn check_rename(
     own.filter(is_new).try_for_each(|it| check_name(catalog, to, Some(table), it, &[]))
 }
 
-/// Returns the name of a table as users know it: for a copy, the name of its original; empty for
-/// any other table with an intermediate name.
+/// The table's name as users know it: a copy has its original's; empty for any other table with an
+/// intermediate name.
 fn name_before(table: &Table) -> String {
     let name = table.name();
     if is_intermediate(&name) {
@@ -628,8 +618,8 @@ fn name_before(table: &Table) -> String {
     }
 }
 
-/// Returns the tables whose foreign keys change when `table` is renamed to `to`, with their new
-/// foreign keys: the table itself first.
+/// Returns the tables whose foreign keys change when `table` is renamed to `to`, `table` itself
+/// first, with their new foreign keys.
 pub(in crate::table) fn after_rename(catalog: &Catalog, table: &Arc<Table>, to: &str) -> Vec<Constrained> {
     let from = name_before(table);
     let mut own = table.foreign_keys().as_ref().clone();
@@ -640,7 +630,7 @@ pub(in crate::table) fn after_rename(catalog: &Catalog, table: &Arc<Table>, to: 
     if let Some(followed) = catalog.followed(table.id()).filter(|followed| followed.from == to) {
         return come_back(catalog, (Arc::clone(table), own), &followed);
     }
-    // A copy that gets a different name than its original has: ALTER TABLE .. RENAME.
+    // ALTER TABLE .. RENAME: a copy gets another name than its original's.
     let of_partition = to.split("#P#").next() == Some(from.as_str());
     if from.is_empty() || from == to || of_partition {
         return vec![(Arc::clone(table), own)];
@@ -667,9 +657,8 @@ fn follow(list: &mut [ForeignKeyDef], from: &str, to: &str) {
     }
 }
 
-/// Returns the foreign keys that change when a table gets its old name back after foreign keys
-/// followed its copy to another name: they refer to the table again. The table's own foreign keys
-/// come first.
+/// Returns the foreign keys that refer to a table again when it gets its old name back, after they
+/// had followed its copy to another name. The table's own foreign keys come first.
 fn come_back(catalog: &Catalog, renamed: Constrained, followed: &Followed) -> Vec<Constrained> {
     let mut changed = vec![renamed];
     for (id, _) in &followed.constraints {
@@ -689,7 +678,7 @@ fn come_back(catalog: &Catalog, renamed: Constrained, followed: &Followed) -> Ve
     changed
 }
 
-/// Returns the prefix of the names of foreign keys that were given no name.
+/// The name prefix of foreign keys that were given no name.
 fn generated_name(catalog: &Catalog, table: &str) -> String {
     format!("{}_ibfk_", catalog.shown(table.rsplit('/').next().unwrap_or(table)))
 }

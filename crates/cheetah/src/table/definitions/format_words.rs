@@ -1,9 +1,9 @@
 //! The table options that choose the format of images: ROW_FORMAT, KEY_BLOCK_SIZE, PAGE_COMPRESSED,
 //! COMPRESSION.
 //!
-//! Images have no fixed size, so an option that sets a size is taken as a request: how small images
-//! should be. A denser format is a higher level of Zstandard: it costs processor time when a page
-//! is written, and none when it is read. docs/users/innodb.md lists the levels and their costs.
+//! Images have no fixed size, so an option that sets a size requests how small images should be. A
+//! denser format is a higher level of Zstandard: it costs processor time when a page is written,
+//! and none when it is read. docs/users/innodb.md lists the levels and their costs.
 //!
 //! Invariants
 //!   I1  The codec and the level are each chosen by the first of these options that is set:
@@ -49,8 +49,7 @@ pub enum RowFormat {
 }
 
 impl RowFormat {
-    /// Returns the format that is shown for a table with this value and this KEY_BLOCK_SIZE: the
-    /// same as InnoDB shows.
+    /// The format that InnoDB shows for a table with this value and this KEY_BLOCK_SIZE.
     pub fn shown(self, key_block_size: u64) -> Self {
         match self {
             RowFormat::Default if density(key_block_size).is_some() => RowFormat::Compressed,
@@ -112,7 +111,7 @@ impl FormatWords<'_> {
         self.levels().into_iter().find_map(|(_, level)| level).unwrap_or(self.default.level)
     }
 
-    /// Returns the options that may set the level, in order of precedence.
+    /// The options that may set the level, in order of precedence.
     fn levels(&self) -> [(&'static str, Option<i32>); 3] {
         let own = i32::try_from(self.compression_level).ok().filter(|&level| level != 0);
         let (density_word, density) = self.density().unzip();
@@ -128,7 +127,7 @@ impl FormatWords<'_> {
         PAGE_LEVELS.get(place).copied().filter(|_| self.page_compressed)
     }
 
-    /// Returns the level that sizes request, and the option that requests it.
+    /// The level that sizes request, and the option that requests it.
     fn density(&self) -> Option<(&'static str, i32)> {
         let of_indexes = || {
             let sizes = self.index_key_block_sizes.iter().map(|&size| u64::from(size));
@@ -142,7 +141,7 @@ impl FormatWords<'_> {
             .or_else(|| of_indexes().map(|level| ("KEY_BLOCK_SIZE", level)))
     }
 
-    /// Returns warnings about invalid options, in InnoDB's words.
+    /// Warnings about invalid options, in InnoDB's words.
     fn impossible(&self, strict: bool) -> Vec<String> {
         let mut warnings = Vec::new();
         let size = self.key_block_size;
@@ -163,7 +162,6 @@ impl FormatWords<'_> {
         warnings
     }
 
-    /// Returns warnings about options without effect.
     fn ineffective(&self) -> Vec<String> {
         let ignored = |word: &str, reason: &str| format!("CHEETAH ignores the option {word}: {reason}");
         let outweighed = |word: &str, by: &str| match word {
@@ -185,8 +183,7 @@ impl FormatWords<'_> {
     }
 }
 
-/// Returns every format that a table can have, the least dense first, with the KEY_BLOCK_SIZE that
-/// selects it.
+/// Every format that a table can have, the least dense first, with its KEY_BLOCK_SIZE.
 pub(in crate::table) fn offered() -> impl Iterator<Item = (Option<u64>, Compression)> {
     let plain = [Codec::None, Codec::Lz4].map(|codec| (None, Compression { codec, level: 0 }));
     let dense = DENSITIES.iter().skip(1).map(|&(size, level)| {
@@ -196,7 +193,7 @@ pub(in crate::table) fn offered() -> impl Iterator<Item = (Option<u64>, Compress
     plain.into_iter().chain(dense)
 }
 
-/// Returns the level that a KEY_BLOCK_SIZE selects; none for a size that InnoDB does not have.
+/// None for a size that InnoDB does not have.
 fn density(key_block_size: u64) -> Option<i32> {
     DENSITIES.iter().find(|(size, _)| *size == key_block_size).map(|(_, level)| *level)
 }

@@ -3,13 +3,12 @@
 //! (docs/developers/decisions/0047-full-text.md).
 //!
 //! Invariants
-//!   X1  A posting table has a name that no caller gives to a table, and keeps it until it is
-//!       dropped. Exactly one definition names it, apart from that of a shadow table which will
-//!       replace the table.
+//!   X1  A posting table keeps a name that no caller gives to a table until it is dropped. Exactly
+//!       one definition names it, apart from that of a shadow table which will replace the table.
 //!   X2  A posting table is created, and filled, before the definition that names it is logged, and
 //!       dropped after a definition without it is logged. So no definition ever names a missing or
-//!       incomplete posting table. Posting tables that no definition names, because of a crash in
-//!       between, are dropped by the next startup.
+//!       incomplete posting table. The next startup drops posting tables that no definition names,
+//!       because of a crash in between.
 //!   X3  Emptying a table gives it new posting tables: the old ones belong to the old rows.
 
 use super::ddl::{self, Ddl};
@@ -34,21 +33,19 @@ pub(super) fn posting_name(table: TableId) -> String {
     format!("{PREFIX}{}", table.0)
 }
 
-/// Returns the format of a stored posting: the length of its word, because the key is the word
-/// followed by the clustered key; and the positions of the word.
+/// The format of a stored posting: the length of its word, because the key is the word followed by
+/// the clustered key; and the word's positions.
 pub(crate) fn posting_format() -> RowFormatVersion {
     RowFormatVersion { null_bytes: 0, fixed: vec![2], var_count: 1 }
 }
 
-/// Returns the clustered key of the row that a posting belongs to; `None` if the posting is
-/// damaged.
+/// The clustered key of a posting's row; `None` if the posting is damaged.
 pub(crate) fn row_key_of<'k>(postings: &Table, key: &'k [u8], row: &[u8]) -> Option<&'k [u8]> {
     let fixed = RowView::parse(postings.row_format(), row).ok()?.fixed();
     key.get(usize::from(u16::from_be_bytes(fixed.try_into().ok()?))..)
 }
 
-/// Creates empty posting tables for indexes of the table of `base`. The caller holds the DDL lock.
-/// After an error none exists.
+/// Creates empty posting tables. The caller holds the DDL lock. After an error none exists.
 pub(super) fn create(core: &Core, base: &TableDef, indexes: &[FulltextSpec]) -> Result<Vec<FulltextDef>> {
     let mut made = Vec::with_capacity(indexes.len());
     for index in indexes {
@@ -66,7 +63,7 @@ pub(super) fn create(core: &Core, base: &TableDef, indexes: &[FulltextSpec]) -> 
     Ok(made)
 }
 
-/// Creates a posting table for a new index of `of`; no definition names it yet (X2).
+/// No definition names the posting table yet (X2).
 pub(crate) fn create_unnamed(core: &Core, of: &Table, max_word_bytes: u32) -> Result<Arc<Table>> {
     let _ddl = core.catalog.lock_ddl();
     create_postings(core, of.def(), max_word_bytes)
@@ -82,7 +79,7 @@ pub(super) fn specs_of(core: &Core, table: &Table) -> Result<Vec<FulltextSpec>> 
     table.fulltext().iter().map(spec).collect()
 }
 
-/// Creates a posting table that no definition names yet. The caller holds the DDL lock.
+/// Like [`create_unnamed`]; the caller holds the DDL lock.
 fn create_postings(core: &Core, base: &TableDef, max_word_bytes: u32) -> Result<Arc<Table>> {
     let row_bytes = base.indexes.first().map_or(0, |index| index.max_key_bytes);
     let index = IndexDef {
@@ -96,7 +93,6 @@ fn create_postings(core: &Core, base: &TableDef, max_word_bytes: u32) -> Result<
         root: PageId::NONE,
     };
     let mut def = TableDef {
-        // Temporary if its table is.
         id: base.id,
         name: String::new(),
         compression: base.compression,
@@ -122,8 +118,7 @@ fn create_postings(core: &Core, base: &TableDef, max_word_bytes: u32) -> Result<
     core.catalog.by_name(&name)
 }
 
-/// Makes a catalog change after which no definition names these posting tables, and then drops them
-/// (X2).
+/// Makes a catalog change that leaves these posting tables unnamed, then drops them (X2).
 pub(super) fn drop_behind(
     core: &Core,
     indexes: &[FulltextDef],
@@ -138,8 +133,8 @@ pub(super) fn drop_behind(
     Ok(())
 }
 
-/// Drops posting tables that no definition names any more. Tables that cannot be dropped now are
-/// left to the next startup. The caller holds the DDL lock.
+/// Drops posting tables that no definition names any more, or leaves that to the next startup. The
+/// caller holds the DDL lock.
 pub(super) fn drop_postings(core: &Core, indexes: &[FulltextDef]) {
     for index in indexes {
         let drop_one = || ddl::change(core, Ddl::Drop(core.catalog.by_name(&index.postings)?));
@@ -147,8 +142,8 @@ pub(super) fn drop_postings(core: &Core, indexes: &[FulltextDef]) {
     }
 }
 
-/// Returns the posting tables that are dropped with a table: none for a shadow table, whose posting
-/// tables belong to the table that it would have replaced (X1).
+/// The posting tables to drop with a table: none for a shadow table, whose posting tables belong to
+/// the table that it would have replaced (X1).
 pub(super) fn postings_of(table: &Table) -> Vec<FulltextDef> {
     match shadow_name::parse(&table.name()) {
         Some(_) => Vec::new(),
@@ -156,7 +151,7 @@ pub(super) fn postings_of(table: &Table) -> Vec<FulltextDef> {
     }
 }
 
-/// Drops a posting table whose index was never added; does nothing if a definition names it.
+/// Drops a posting table whose index was never added, unless a definition names it.
 pub(crate) fn drop_unnamed(core: &Core, postings: &Table) {
     let _ddl = core.catalog.lock_ddl();
     let name = postings.name();

@@ -2,26 +2,24 @@
 //!
 //! Invariants
 //!   I1  Counters change only inside mini-transactions, together with the rows they count, so an
-//!       epoch has both or neither. Redo has no mini-transactions, and counters may change first
-//!       there.
-//!   I2  Work on the table's pages holds `usage` shared. A drop takes it exclusively once, and no
+//!       epoch has both or neither. Redo has no mini-transactions, and may change counters first.
+//!   I2  Work on the table's pages holds `dropped` shared. A drop takes it exclusively once, and no
 //!       thread uses the table afterwards. It is never waited for inside a mini-transaction
 //!       (durability::C7). A change of the definition holds it exclusively until the catalog has
-//!       the new handle: work that goes through the catalog
-//!       ([`Catalog::using`](super::catalog::Catalog::using)) finds that handle.
+//!       the new handle, so that [`Catalog::using`](super::catalog::Catalog::using) finds it.
 //!   I3  A quarantined table (durability::N3) lacks changes: it cannot be used, only dropped or
 //!       replaced. A table is quarantined only while the database is opened, and stays so.
 //!   I4  A counter for generated keys never goes back below a key that has been used.
-//!   I5  The stored auto-increment counter takes precedence even if it is lower than that of the
-//!       definition: it may have been set explicitly. If it is 0, the table is new.
+//!   I5  The stored auto-increment counter takes precedence over that of the definition, even if it
+//!       is lower: it may have been set explicitly. If it is 0, the table is new.
 //!   I6  An untouched table has no rows, and no undo record names it: a load may give it other
 //!       trees (`load`).
 //!   I7  A replaced table ([`super::shadow`]) stays as it was, empty, for readers with older
 //!       snapshots. All other users go to its successor, and so do its counters. A transaction that
-//!       takes a number from the replaced table's counter checks afterwards whether the table has a
-//!       successor. If so, it takes a number there, greater than its first one: all numbers that
-//!       other transactions took here before are lower, and the successor's counter may not have
-//!       been advanced yet.
+//!       takes a number from the replaced table's counter checks afterwards for a successor. If
+//!       there is one, it takes a number there, greater than its first one: the numbers that other
+//!       transactions took here before are lower, and the successor's counter may not be advanced
+//!       yet.
 
 use super::counts::Counts;
 use super::known_since::KnownSince;
@@ -57,9 +55,9 @@ pub struct Table {
 #[derive(Debug)]
 pub(super) struct LastingState {
     name: RwLock<String>,
-    /// Its own foreign keys; they also change when a parent is renamed.
+    /// Also changes when a parent is renamed.
     foreign_keys: RwLock<Arc<Vec<ForeignKeyDef>>>,
-    /// The table that it is a copy of, until it gets a permanent name.
+    /// The original, while this table is its copy and has no permanent name.
     copy_of: RwLock<String>,
     row_count: AtomicU64,
     counts: Counts,
@@ -68,16 +66,14 @@ pub(super) struct LastingState {
     replaced_at: AtomicU64,
     /// The replaced empty table, while it is kept for older snapshots.
     before: RwLock<Weak<Table>>,
-    /// The table that replaced this one.
     successor: OnceLock<Arc<Table>>,
     auto_increment: AtomicU64,
     auto_increment_logged: AtomicU64,
-    /// The number of statements that take consecutive numbers, with the counter locked. A thread
-    /// that takes numbers without that lock holds this lock shared, so that no such statement
-    /// begins meanwhile.
+    /// The number of statements that take consecutive numbers, with the counter locked. Other
+    /// threads hold this lock shared to take numbers, so that no such statement begins meanwhile.
     bulk_inserts: RwLock<u32>,
     hidden_key: AtomicU64,
-    /// Time of the last change, in the caller's unit; 0 if there was none since startup.
+    /// In the caller's unit; 0 if there was no change since startup.
     changed_at: AtomicU64,
     /// Whether it was created by this process and never written.
     untouched: AtomicBool,
@@ -94,14 +90,14 @@ pub(crate) struct Usage<'t>(#[expect(dead_code, reason = "held, not read")] RwLo
 pub(crate) struct StillTable<'t>(RwLockWriteGuard<'t, bool>);
 
 impl StillTable<'_> {
-    /// Marks the handle as invalid: another handle has replaced it.
+    /// Marks the handle as invalid.
     pub(crate) fn replaced(mut self) {
         *self.0 = true;
     }
 }
 
 impl Table {
-    /// Creates the table of a definition, with its counters. The trees must exist.
+    /// Creates the handle of a table whose trees exist.
     pub(crate) fn new(def: TableDef, trees: Vec<Arc<Tree>>, counters: TableState) -> Self {
         // I5: the value in the definition is that of the creation.
         let first =
@@ -138,8 +134,8 @@ impl Table {
         Self { def, trees, lasting, dropped, statistics, usable_from: BTreeMap::new() }
     }
 
-    /// Returns the same table with another definition, whose trees must exist. Snapshots before
-    /// `stamp` cannot use its new indexes, which have no entries of older versions.
+    /// Returns the same table with another definition, whose trees must exist. The new indexes have
+    /// no entries of older versions, so snapshots before `stamp` cannot use them.
     pub(crate) fn altered(&self, def: TableDef, trees: Vec<Arc<Tree>>, stamp: u64) -> Self {
         let mut altered = Self::with_state(def, trees, Arc::clone(&self.lasting));
         for (index_no, index) in altered.def.indexes.iter().enumerate() {
@@ -164,18 +160,17 @@ impl Table {
         }
     }
 
-    /// Returns the number by which log and undo records refer to an index.
+    /// The number that log and undo records use for an index.
     pub(crate) fn number_of(&self, index_no: usize) -> u32 {
         self.def.indexes.get(index_no).map_or(0, |index| index.number)
     }
 
-    /// Returns the position of the index with this number; `None` if the index was dropped.
+    /// The position of the index with this number; `None` if the index was dropped.
     pub(crate) fn position_of(&self, number: u32) -> Option<usize> {
         self.def.indexes.iter().position(|index| index.number == number)
     }
 
-    /// Like [`position_of`](Self::position_of), for a log record: when redo applies it, the table
-    /// has all the indexes that it names.
+    /// Like [`position_of`](Self::position_of), for redo, when all indexes in log records exist.
     pub(crate) fn position_of_logged(&self, number: u32) -> Result<usize> {
         let unknown = || {
             let detail =
@@ -195,12 +190,12 @@ impl Table {
         self.lasting.name.read().clone()
     }
 
-    /// Returns the caller's own bytes.
+    /// The caller's own bytes.
     pub fn extra(&self) -> &[u8] {
         &self.def.extra
     }
 
-    /// Returns the format of its stored rows.
+    /// The format of its stored rows.
     pub fn row_format(&self) -> &RowFormatVersion {
         &self.clustered_def().row_format
     }
@@ -215,19 +210,19 @@ impl Table {
         &self.def.fulltext
     }
 
-    /// Returns the full-text index at this position, from 0, or `Limit` if there is no such index.
+    /// The full-text index at this position, from 0, or `Limit` if there is none.
     pub fn fulltext_index(&self, no: usize) -> Result<&FulltextDef> {
         let limit = self.def.fulltext.len() as u64;
         let unknown = Error::Limit { what: "position of a full-text index", actual: no as u64, limit };
         self.def.fulltext.get(no).ok_or(unknown)
     }
 
-    /// Returns whether an index is disabled.
+    /// Whether an index is disabled.
     pub fn is_disabled(&self, index_no: usize) -> bool {
         self.def.indexes.get(index_no).is_some_and(|index| index.disabled)
     }
 
-    /// Returns whether an index refuses a second row with the same key.
+    /// Whether an index refuses a second row with the same key.
     pub(crate) fn is_unique(&self, index_no: usize) -> bool {
         self.def.indexes.get(index_no).is_none_or(|index| index.unique)
     }
@@ -246,50 +241,47 @@ impl Table {
         TableDef { name: self.name(), foreign_keys, copy_of: self.copy_of(), ..self.def.clone() }
     }
 
-    /// Its current definition, with other foreign keys.
     pub(crate) fn definition_with_constraints(&self, constraints: &[ForeignKeyDef]) -> TableDef {
         TableDef { foreign_keys: constraints.to_vec(), ..self.definition() }
     }
 
-    /// Returns the table that it is a copy of; empty if it is no copy, or has replaced the
-    /// original.
+    /// The table that it is a copy of; empty if it is no copy, or has replaced the original.
     pub(crate) fn copy_of(&self) -> String {
         self.lasting.copy_of.read().clone()
     }
 
-    /// Notes that it is no longer a copy.
     pub(crate) fn has_its_place(&self) {
         self.lasting.copy_of.write().clear();
     }
 
-    /// Its own foreign keys at present.
+    /// Its own current foreign keys.
     pub fn foreign_keys(&self) -> Arc<Vec<ForeignKeyDef>> {
         Arc::clone(&self.lasting.foreign_keys.read())
     }
 
-    /// Returns whether its clustered keys come from [`next_hidden_key`](Self::next_hidden_key).
+    /// Whether its clustered keys come from [`next_hidden_key`](Self::next_hidden_key).
     pub fn hidden_key(&self) -> bool {
         self.def.hidden_key
     }
 
-    /// Returns the number of its rows, including those of open transactions.
+    /// The number of its rows, including those of open transactions.
     pub fn row_count(&self) -> u64 {
         self.lasting.row_count.load(Relaxed)
     }
 
-    /// Returns the row counts that snapshots see.
+    /// The row counts that snapshots see.
     pub(crate) fn counts(&self) -> &Counts {
         &self.lasting.counts
     }
 
-    /// Sets the row count that snapshots see, at the end of startup: all rows, less the
-    /// `open_difference` of open transactions.
+    /// Sets the row count that snapshots see, at the end of startup. `open_difference`: the rows
+    /// that open transactions have added, less those they deleted.
     pub(crate) fn restore_count(&self, open_difference: i64) {
         self.lasting.counts.set(self.row_count().saturating_add_signed(-open_difference));
     }
 
-    /// Returns the time of the last change by a committed transaction, in the caller's unit; 0 if
-    /// no transaction has set a time since startup. An emptied table keeps it.
+    /// The time of the last committed change, in the caller's unit; 0 if no transaction has set a
+    /// time since startup. An emptied table keeps it.
     pub fn changed_at(self: &Arc<Self>) -> u64 {
         self.newest().lasting.changed_at.load(Relaxed)
     }
@@ -298,12 +290,11 @@ impl Table {
         self.lasting.changed_at.store(time, Relaxed);
     }
 
-    /// Returns whether the table was created by this process and never written.
     pub(crate) fn is_untouched(&self) -> bool {
         self.lasting.untouched.load(Relaxed)
     }
 
-    /// Notes that the table is written, or may have been written before startup.
+    /// Notes that the table is, or before startup may have been, written.
     pub(crate) fn note_written(&self) {
         if self.is_untouched() {
             self.lasting.untouched.store(false, Relaxed);
@@ -321,15 +312,14 @@ impl Table {
         self.describe_keys_as(old);
     }
 
-    /// Refuses the table to snapshots before `stamp` from now on, because they would have found
-    /// other rows under its name (durability::M2).
+    /// Refuses the table to snapshots before `stamp`, which would have found other rows under its
+    /// name (durability::M2).
     pub(crate) fn set_known_since(&self, stamp: u64) {
         *self.lasting.before.write() = Weak::new();
         self.lasting.known.begin(stamp, &self.name());
     }
 
-    /// Returns `TableChanged` for a snapshot of this stamp if another table, or none, had the name
-    /// then.
+    /// Returns `TableChanged` for a snapshot at whose stamp another table, or none, had the name.
     pub(crate) fn check_known_at(self: &Arc<Self>, stamp: Option<u64>) -> Result<()> {
         let is_known = |stamp| self.newest().lasting.known.is_known_at(stamp);
         match stamp.filter(|_| sound!(true, "table: show it to older snapshots")) {
@@ -339,7 +329,7 @@ impl Table {
     }
 
     /// Returns `TableChanged` for a snapshot taken before the table replaced an empty one, which
-    /// the snapshot should have read instead.
+    /// that snapshot should read.
     pub(crate) fn check_not_replaced_since(&self, stamp: Option<u64>) -> Result<()> {
         match stamp {
             Some(stamp) if stamp < self.lasting.replaced_at.load(Relaxed) => {
@@ -360,24 +350,23 @@ impl Table {
             loaded.advance_auto_increment(self.lasting.auto_increment.fetch_add(0, AcqRel));
             loaded.lasting.hidden_key.fetch_max(self.lasting.hidden_key.fetch_add(0, AcqRel), AcqRel);
         };
-        // Twice: before, because numbers are taken from `loaded` at once, and after, for numbers
-        // taken here in between.
+        // Twice: `loaded` gives out numbers at once, and others were taken here in between.
         carry_counters();
         let _ = self.lasting.successor.set(Arc::clone(loaded));
         carry_counters();
     }
 
-    /// Returns whether it has replaced another table at a stamp that is not published yet.
+    /// Whether it has replaced another table at a stamp that is not published yet.
     pub(crate) fn replaces_after(&self, published: u64) -> bool {
         self.lasting.replaced_at.load(Relaxed) > published
     }
 
-    /// Returns the table that is now in its place: the table to lock and to write.
+    /// The table now in its place: the one to lock and to write.
     pub(crate) fn newest(self: &Arc<Self>) -> &Arc<Self> {
         self.lasting.successor.get().map_or(self, Self::newest)
     }
 
-    /// Returns whether another table has replaced it, so that a new handle is needed.
+    /// Whether another table has replaced it, so that a new handle is needed.
     pub fn has_moved(&self) -> bool {
         self.lasting.successor.get().is_some()
     }
@@ -386,8 +375,7 @@ impl Table {
         self.lasting.successor.get().is_some_and(|next| Arc::ptr_eq(&next.lasting, &table.lasting))
     }
 
-    /// Returns the table that a snapshot with `stamp` sees instead of this one, if it is a
-    /// different one (I7).
+    /// The table that a snapshot with `stamp` sees instead of this one, if any (I7).
     pub(crate) fn seen_at(&self, stamp: Option<u64>) -> Option<Arc<Table>> {
         let sees = |table: &Table| stamp.is_none_or(|stamp| stamp >= table.lasting.replaced_at.load(Relaxed));
         match self.lasting.successor.get() {
@@ -397,7 +385,7 @@ impl Table {
         }
     }
 
-    /// Returns the next auto-increment value.
+    /// The next auto-increment value.
     pub fn auto_increment(&self) -> u64 {
         self.lasting
             .successor
@@ -415,14 +403,13 @@ impl Table {
     }
 
     /// Raises the next auto-increment value to the first value of `stride` after `used`, unless it
-    /// is already higher. It may exceed what the column can hold, which shows that all values are
-    /// used up. Durable with the next row operation on the table.
+    /// is already higher. If the result exceeds the column's range, all values are used up. Durable
+    /// with the next row operation on the table.
     pub fn advance_auto_increment_past(&self, used: u64, stride: Stride) {
         self.advance_auto_increment(stride.next_after(used));
     }
 
-    /// Takes numbers from the auto-increment counter. Durable with the next row operation on the
-    /// table.
+    /// Durable with the next row operation on the table.
     pub(crate) fn reserve_numbers(&self, numbers: &Numbers) -> Reserved {
         let mut counter = self.lasting.auto_increment.load(Relaxed);
         loop {
@@ -438,26 +425,23 @@ impl Table {
         }
     }
 
-    /// Like [`reserve_numbers`](Self::reserve_numbers), but returns `None` if a statement takes
-    /// consecutive numbers.
+    /// Returns `None` while a statement takes consecutive numbers.
     pub(crate) fn reserve_numbers_unless_bulk(&self, numbers: &Numbers) -> Option<Reserved> {
         let bulk_inserts = self.lasting.bulk_inserts.read();
         (*bulk_inserts == 0).then(|| self.reserve_numbers(numbers))
     }
 
-    /// Returns the table that has replaced it, if any, with its auto-increment counter raised to at
-    /// least `next` (I7).
+    /// Its replacement, if any, with the auto-increment counter raised to at least `next` (I7).
     fn successor_behind(&self, next: u64) -> Option<&Arc<Table>> {
         self.lasting.successor.get().inspect(|successor| successor.advance_auto_increment(next))
     }
 
-    /// Reserves the counter for statements that lock it, like the caller's, until
+    /// Keeps statements that do not lock the counter from taking numbers until
     /// [`end_bulk_insert`](Self::end_bulk_insert).
     pub(crate) fn begin_bulk_insert(&self) {
         *self.lasting.bulk_inserts.write() += 1;
     }
 
-    /// See [`begin_bulk_insert`](Self::begin_bulk_insert).
     pub(crate) fn end_bulk_insert(&self) {
         *self.lasting.bulk_inserts.write() -= 1;
     }
@@ -474,18 +458,17 @@ impl Table {
         }
     }
 
-    /// Returns whether the table was dropped, emptied or altered, so that the handle is invalid.
+    /// Whether the handle is invalid, because the table was dropped, emptied or altered.
     pub fn is_dropped(&self) -> bool {
         *self.dropped.read_recursive()
     }
 
-    /// Returns whether the table, or the one that replaced it, was dropped.
+    /// Whether the table, or the one that replaced it, was dropped.
     pub fn is_out_of_use(self: &Arc<Self>) -> bool {
         self.newest().is_dropped()
     }
 
-    /// Keeps the table from being dropped while it is used. Returns `Corruption` if it is
-    /// quarantined.
+    /// Keeps the table from being dropped in use. Returns `Corruption` if it is quarantined.
     pub(crate) fn use_it(&self) -> Result<Usage<'_>> {
         let dropped = self.dropped.read_recursive();
         if *dropped {
@@ -497,9 +480,9 @@ impl Table {
         }
     }
 
-    /// Returns the damage because of which the table is quarantined. It was found when the database
-    /// was opened, now or earlier, or when changes of a temporary table were rolled back. Reads and
-    /// writes are refused; the table can be dropped and emptied.
+    /// The damage because of which the table is quarantined: found when the database was opened,
+    /// now or earlier, or when changes of a temporary table were rolled back. Reads and writes are
+    /// refused; the table can be dropped and emptied.
     pub fn quarantine_reason(&self) -> Option<&str> {
         self.lasting.quarantine.get().map(String::as_str)
     }
@@ -516,7 +499,7 @@ impl Table {
         Error::corrupt(format!("table '{}'", self.name()), detail)
     }
 
-    /// Quarantines the table; the first reason is kept.
+    /// The first reason is kept.
     pub(crate) fn quarantine(&self, damage: String) {
         let _ = self.lasting.quarantine.set(damage);
     }
@@ -526,9 +509,8 @@ impl Table {
         *self.dropped.write() = true;
     }
 
-    /// Waits until no thread uses the table, and allows no use until the guard is dropped. The
-    /// guard can mark the handle as invalid. Uses of a table are brief, and a thread uses one table
-    /// at a time.
+    /// Waits until no thread uses the table, and allows no use until the guard is dropped. Uses are
+    /// brief, and a thread uses one table at a time.
     pub(crate) fn hold_still(&self) -> StillTable<'_> {
         StillTable(self.dropped.write())
     }
@@ -541,8 +523,7 @@ impl Table {
         name.clone_into(&mut self.lasting.name.write());
     }
 
-    /// Like [`rename`](Self::rename), for readers that see `stamp`: other readers know it by
-    /// another name.
+    /// Like [`rename`](Self::rename) for readers that see `stamp`; others still use the old name.
     pub(crate) fn rename_at(&self, stamp: u64, name: &str) {
         if sound!(true, "rename: show the table to older snapshots") {
             self.lasting.known.rename(stamp, name);
@@ -568,7 +549,7 @@ impl Table {
         self.def.indexes.first().expect("a table has a clustered index")
     }
 
-    /// Returns the owner of the pages of its large values: the clustered tree.
+    /// The owner of the pages of large values.
     pub(crate) fn blob_owner(&self) -> TreeId {
         self.clustered_def().tree
     }
@@ -581,8 +562,7 @@ impl Table {
         }
     }
 
-    /// Returns the next auto-increment value if it has changed since it was last logged, otherwise
-    /// 0. The value counts as logged from now on.
+    /// Returns the next auto-increment value, and counts it as logged; 0 if it already was.
     pub(crate) fn take_auto_increment_to_log(&self) -> u64 {
         let next = self.lasting.auto_increment.load(Relaxed);
         if self.lasting.auto_increment_logged.fetch_max(next, Relaxed) < next {
@@ -605,7 +585,6 @@ impl Table {
         }
     }
 
-    /// Its counters, for the epoch switch.
     pub(crate) fn counters(&self) -> TableState {
         TableState {
             table: self.id(),
@@ -616,8 +595,7 @@ impl Table {
     }
 }
 
-/// Returns the maximum length of a stored key of index `index_no`: in a secondary entry the
-/// clustered key follows the entry's own key.
+/// Maximum length of a stored key: in a secondary entry the clustered key follows its own key.
 pub(crate) fn stored_key_bytes_max(def: &TableDef, index_no: usize) -> usize {
     let bytes = |no: usize| def.indexes.get(no).map_or(0, |index| index.max_key_bytes as usize);
     if index_no == 0 {
@@ -636,7 +614,6 @@ pub(crate) fn open_trees(leaves: &Leaves, def: &TableDef) -> Result<Vec<Arc<Tree
     def.indexes.iter().enumerate().map(open).collect()
 }
 
-/// Returns the page class of a tree with keys of at most this length.
 pub(crate) fn class_of(pool: &Pool, key_bytes_max: usize) -> Result<PageClass> {
     let limit = crate::format::page::max_key_bytes(PageClass::Wide.bytes(pool.page_bytes())) as u64;
     let too_long = Error::Limit { what: "key length (bytes)", actual: key_bytes_max as u64, limit };

@@ -7,9 +7,8 @@
 //!
 //! Invariants
 //!   K1  A table is known to snapshots newer than the catalog change that created it, replaced its
-//!       rows or removed some of them. It is known under a name to snapshots newer than the change
-//!       that gave it the name. A statement that creates and fills a table makes it known with its
-//!       commit.
+//!       rows or removed some of them; under a name, to those newer than the change that gave it
+//!       the name. A statement that creates and fills a table makes it known with its commit.
 //!   K2  A table that returns to an earlier name is known for both periods, and not for the period
 //!       in between.
 //!   K3  This state is only in memory: no snapshot is older than the startup, after which all
@@ -19,30 +18,28 @@
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
 
-/// Names remembered per table. Snapshots that need an older name are refused.
+/// Names remembered per table; snapshots that need an older one are refused.
 const NAMES_MAX: usize = 8;
 
 /// See the module documentation.
 #[derive(Debug)]
 pub(super) struct KnownSince {
-    /// The last stamp of `names`. Most snapshots are newer and need not check the list.
+    /// The last stamp of `names`: most snapshots are newer and need not check the list.
     newest: AtomicU64,
-    /// The stamps at which it got its names, in order; the last name is the current one.
+    /// With the stamps at which it got them, in order; the last name is the current one.
     names: Mutex<Vec<(u64, String)>>,
 }
 
 impl KnownSince {
-    /// Describes a table that all snapshots know by this name.
+    /// All snapshots know the table by this name.
     pub(super) fn ever(name: &str) -> Self {
         Self { newest: AtomicU64::new(0), names: Mutex::new(vec![(0, name.to_owned())]) }
     }
 
-    /// Makes the table known from `stamp` on only.
     pub(super) fn begin(&self, stamp: u64, name: &str) {
         self.change(|names| *names = vec![(stamp, name.to_owned())]);
     }
 
-    /// Notes that it has this name from `stamp` on.
     pub(super) fn rename(&self, stamp: u64, name: &str) {
         self.change(|names| {
             names.push((stamp, name.to_owned()));
@@ -50,13 +47,13 @@ impl KnownSince {
         });
     }
 
-    /// Replaces `other`: all snapshots that know `other` know this table.
+    /// All snapshots that know `other` know this table.
     pub(super) fn take_over(&self, other: &Self) {
         let theirs = other.names.lock().clone();
         self.change(|names| *names = theirs);
     }
 
-    /// Returns whether a snapshot of `stamp` knows the table by its current name.
+    /// Whether a snapshot of `stamp` knows the table by its current name.
     pub(super) fn is_known_at(&self, stamp: u64) -> bool {
         stamp >= self.newest.load(Acquire) || self.was_called_so_at(stamp)
     }

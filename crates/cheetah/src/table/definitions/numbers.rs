@@ -1,12 +1,12 @@
-//! Auto-increment values. They match InnoDB's: the same numbers and the same gaps.
+//! Auto-increment values, with the same numbers and gaps as InnoDB's.
 
 /// The values of a counter that a session takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stride {
     /// The difference between two values; 0 counts as 1.
     pub increment: u64,
-    /// The start of the sequence: values differ from it by multiples of the increment. An offset
-    /// larger than the increment counts as 0.
+    /// The start of the sequence: values differ from it by multiples of the increment. 0 if larger
+    /// than the increment.
     pub offset: u64,
 }
 
@@ -33,7 +33,7 @@ pub struct Reserved {
 }
 
 impl Stride {
-    /// Returns the smallest value that is at least `at_least`, or `u64::MAX` if none is left.
+    /// `u64::MAX` if none is left.
     fn first_from(self, at_least: u64) -> u64 {
         if self.increment <= 1 {
             return at_least;
@@ -46,15 +46,15 @@ impl Stride {
         steps.checked_mul(self.increment).and_then(|way| way.checked_add(offset)).unwrap_or(u64::MAX)
     }
 
-    /// Returns the smallest value greater than `used`, or `u64::MAX` if none is left.
+    /// `u64::MAX` if none is left.
     pub(in crate::table) fn next_after(self, used: u64) -> u64 {
         used.checked_add(1).map_or(u64::MAX, |next| self.first_from(next))
     }
 }
 
 impl Numbers {
-    /// Returns the values reserved for a caller that reads `counter`. The counter may exceed the
-    /// largest value, which shows that all values are used up.
+    /// The values for a caller that reads `counter`. A counter beyond the largest value shows that
+    /// all are used up.
     pub(in crate::table) fn reserve(&self, counter: u64) -> Reserved {
         let fitting = if counter < self.largest { self.stride.first_from(counter) } else { counter };
         let first = if fitting < self.largest { fitting } else { counter };

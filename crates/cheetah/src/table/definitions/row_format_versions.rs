@@ -1,6 +1,6 @@
 //! Rows of tables whose columns were added or dropped ([`crate::format::row_format_versions`]).
-//! Trees, undo records and row operations keep them as they were stored. Before a row is returned
-//! to the caller, it is converted to the newest row-format version.
+//! Trees, undo records and row operations keep them as stored. A row is converted to the newest
+//! row-format version before it is returned to the caller.
 
 use super::handle::Table;
 use crate::base::{reach, sound, Error, Result};
@@ -23,17 +23,15 @@ pub struct NewRows {
 }
 
 impl Table {
-    /// Returns the row-format versions that its rows may have in addition to the newest one.
+    /// The row-format versions that its rows may have besides the newest one.
     pub(crate) fn older_formats(&self) -> &[OlderFormatVersion] {
         &self.def().older_formats
     }
 
-    /// Returns whether its rows may have several row-format versions.
     pub(crate) fn has_older_formats(&self) -> bool {
         !self.older_formats().is_empty()
     }
 
-    /// Converts a stored row to the newest row-format version.
     pub(crate) fn make_current(&self, row: &mut Vec<u8>) -> Result<()> {
         if !self.has_older_formats() {
             return Ok(());
@@ -44,8 +42,7 @@ impl Table {
         Ok(())
     }
 
-    /// Returns the stored row in the newest row-format version. Uses `room` for the converted row
-    /// if the row is older.
+    /// Uses `room` for the converted row if the stored row is older.
     pub(crate) fn current_row<'r>(&self, stored: &'r [u8], room: &'r mut Vec<u8>) -> Result<&'r [u8]> {
         if !self.has_older_formats() {
             return Ok(stored);
@@ -64,14 +61,12 @@ impl Table {
         }
     }
 
-    /// Appends a stored row, converted to the newest row-format version.
     pub(crate) fn put_current(&self, stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let (older, row) = self.format_and_row(stored)?;
         self.put_in_format(older, row, out)
     }
 
-    /// Appends a row of the row-format version `older`, or of the newest one, converted to the
-    /// newest one.
+    /// Appends a row of the version `older`, or `None` for the newest, converted to the newest.
     pub(crate) fn put_in_format(
         &self,
         older: Option<&OlderFormatVersion>,
@@ -88,8 +83,7 @@ impl Table {
         changed.map_err(|defect| defect.in_place(self.place_of_rows()))
     }
 
-    /// Returns the row-format version of a stored row, `None` for the newest, and the row without
-    /// its mark.
+    /// The row-format version of a stored row, `None` for the newest, and the row without its mark.
     pub(crate) fn format_and_row<'r>(
         &self,
         stored: &'r [u8],
@@ -100,8 +94,8 @@ impl Table {
         Ok((older, stored.get(at).unwrap_or_default()))
     }
 
-    /// Finds the values of variable length of a stored row, in the order of the columns of the
-    /// newest row-format version; then the external values of dropped columns.
+    /// Finds the values of variable length of a stored row, in the order of the newest version's
+    /// columns; then the external values of dropped columns.
     pub(crate) fn find_stored_values(&self, stored: &[u8], values: &mut Vec<Value>) -> Result<()> {
         if !self.has_older_formats() {
             return find_values(self.row_format(), stored, values);
@@ -128,14 +122,13 @@ impl Table {
     }
 
     /// Checks that the columns of the table can change without rewriting its rows. Returns `Limit`
-    /// if it has too many row-format versions, or if rows in the new one might not fit.
+    /// for too many row-format versions, or if rows in the new one might not fit.
     pub fn check_new_rows(&self, rows: &NewRows) -> Result<()> {
         self.definition_with(rows).map(drop)
     }
 
-    /// Returns the definition with other columns: the current columns become an older row-format
-    /// version. For a table that was never written, that version is removed when the definition
-    /// changes ([`super::ddl`]).
+    /// Makes the current columns an older row-format version. Changing the definition
+    /// ([`super::ddl`]) removes that version if the table was never written.
     pub(crate) fn definition_with(&self, rows: &NewRows) -> Result<TableDef> {
         let defect = |defect: crate::format::Defect| defect.in_place(self.place_of_rows());
         let row_format = &rows.row_format;
@@ -171,7 +164,6 @@ impl Table {
     }
 }
 
-/// Bytes that a large value takes in its row.
 const VALUE_BYTES: usize = LOCATOR_BYTES + 1;
 const _: () =
     assert!(varint::len((LOCATOR_BYTES as u64) << 1 | 1) == 1, "the length of a locator takes a byte");

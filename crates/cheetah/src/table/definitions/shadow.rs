@@ -1,12 +1,11 @@
 //! Shadow tables: loads fill them for a transaction, and they replace empty tables when it commits.
 //!
-//! A shadow table is in the catalog like any other table, under a reserved name. It is created,
-//! loaded and, if need be, dropped like any other table.
+//! A shadow table is in the catalog under a reserved name. It is created, loaded and, if need be,
+//! dropped like any other table.
 //!
 //! Invariants
 //!   U1  Its name contains its transaction and the table that it will replace. So COMMIT needs no
-//!       extra log record: the commit, also in redo, finds the shadow tables of its transaction in
-//!       the catalog.
+//!       extra log record: the commit, also in redo, finds its shadow tables in the catalog.
 //!   U2  It replaces the table in the mini-transaction that logs COMMIT, before the commit is
 //!       published: with the rows of the transaction, or not at all (I3 of
 //!       [`crate::table::history::rollback`]).
@@ -32,9 +31,9 @@ use crate::tree::Path;
 use parking_lot::MutexGuard;
 use std::sync::Arc;
 
-/// Creates a shadow table of the transaction that will replace `target`, which the transaction has
-/// locked exclusively (U4). Returns `None` if `target` is not the current table with its ID any
-/// more, or if the transaction already has a shadow table for it.
+/// Creates the shadow table that will replace `target`, which the transaction has locked
+/// exclusively (U4). Returns `None` if `target` is no longer the current table with its ID, or has
+/// a shadow table of the transaction already.
 pub(crate) fn create(core: &Core, target: &Arc<Table>, txn: TxnId) -> Result<Option<Arc<Table>>> {
     let _ddl = core.catalog.lock_ddl();
     let is_there = core.catalog.by_id(target.id()).is_some_and(|now| Arc::ptr_eq(&now, target));
@@ -42,7 +41,7 @@ pub(crate) fn create(core: &Core, target: &Arc<Table>, txn: TxnId) -> Result<Opt
         return Ok(None);
     }
     let name = name_of(txn, target.id());
-    // The foreign keys are set when the table is replaced.
+    // Replacing the table sets the foreign keys.
     let (auto_increment, foreign_keys) = (1, Vec::new());
     let mut def = TableDef { name: name.clone(), auto_increment, foreign_keys, ..target.definition() };
     def.indexes.iter_mut().for_each(|index| index.root = PageId::NONE);
@@ -52,7 +51,7 @@ pub(crate) fn create(core: &Core, target: &Arc<Table>, txn: TxnId) -> Result<Opt
 }
 
 /// Returns `Unsupported` if a load of the transaction did not succeed (U3), or if the transaction
-/// has written to the table to be replaced in another way (U4). Then it can only be rolled back.
+/// has written to the replaced table in another way (U4). Then it can only be rolled back.
 pub(in crate::table) fn check_whole(core: &Core, txn: TxnId) -> Result<()> {
     let is_whole = |table: &Table| !table.is_untouched() && !table.is_dropped();
     let is_empty = |target: &Option<Arc<Table>>| target.as_ref().is_none_or(|target| target.is_untouched());
@@ -64,8 +63,8 @@ pub(in crate::table) fn check_whole(core: &Core, txn: TxnId) -> Result<()> {
     Err(Error::Unsupported { place: format!("transaction {txn}"), detail: detail.into() })
 }
 
-/// Returns `Unsupported` for a change of the definition of a table that a shadow table with the old
-/// definition is about to replace. The caller holds the DDL lock.
+/// Returns `Unsupported` if a shadow table is about to replace the table: a new definition would be
+/// lost. The caller holds the DDL lock.
 pub(in crate::table) fn check_not_awaited(core: &Core, table: &Table) -> Result<()> {
     // A shadow table that could not be dropped will not replace anything.
     let is_open = |txn: &TxnId| core.transactions.active.get(*txn).is_some();
@@ -82,8 +81,7 @@ pub(in crate::table) fn pages_needed(core: &Core, txn: TxnId) -> usize {
     core.catalog.shadow_of(txn).len() * PAGES_OF_CHANGE
 }
 
-/// Returns the tables that the shadow tables of a transaction will replace. The transaction has
-/// locked them exclusively (U4).
+/// The tables that a transaction will replace, and has locked exclusively (U4).
 pub(in crate::table) fn targets_of(core: &Core, txn: TxnId) -> Vec<TableId> {
     let shadow = core.catalog.shadow_of(txn);
     shadow.into_iter().filter_map(|(_, target)| Some(target?.id())).collect()
@@ -104,8 +102,7 @@ struct Place {
 }
 
 impl<'c> Places<'c> {
-    /// Prepares the replacements of the transaction; usually there are none. Outside
-    /// mini-transactions; may do I/O.
+    /// Usually returns `None`: nothing to replace. Outside mini-transactions; may do I/O.
     pub(in crate::table) fn prepare(core: &'c Core, txn: TxnId) -> Result<Option<Self>> {
         if !sound!(!core.catalog.shadow_of(txn).is_empty(), "load: forget it at the commit") {
             return Ok(None);
@@ -150,8 +147,7 @@ impl<'c> Places<'c> {
     }
 }
 
-/// Drops the shadow tables of a rolled-back transaction. Tables that cannot be dropped now are left
-/// to the next startup (U5).
+/// Leaves tables that cannot be dropped now to the next startup (U5).
 pub(in crate::table) fn drop_of(core: &Core, txn: TxnId) {
     for (table, _) in core.catalog.shadow_of(txn) {
         core.note_cleanup(
@@ -161,8 +157,7 @@ pub(in crate::table) fn drop_of(core: &Core, txn: TxnId) {
     }
 }
 
-/// Drops the shadow tables found at startup whose transactions have not promised to commit (U5).
-/// The log is open.
+/// Called by startup, with the log open. Keeps the tables of prepared transactions (U5).
 pub(crate) fn drop_lost(core: &Core) -> Result<()> {
     let is_promised =
         |txn: &TxnId| core.transactions.active.get(*txn).is_some_and(|slot| slot.state().xid.is_some());

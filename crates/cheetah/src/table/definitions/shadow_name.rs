@@ -3,15 +3,14 @@
 
 use crate::base::{TableId, TxnId};
 
-/// The prefix of the names of shadow tables; the caller's names never begin with it.
+/// The caller's names never begin with it.
 const PREFIX: &str = "#load/";
 
-/// Returns the name of the shadow table of `txn` that will replace `target`.
 pub(super) fn name_of(txn: TxnId, target: TableId) -> String {
     format!("{PREFIX}{}/{}", txn.0, target.0)
 }
 
-/// Parses the name of a shadow table. Returns its transaction, and the table it replaces (U1).
+/// Returns the transaction, and the table to replace (U1).
 pub(super) fn parse(name: &str) -> Option<(TxnId, TableId)> {
     let (txn, target) = name.strip_prefix(PREFIX)?.split_once('/')?;
     Some((TxnId(txn.parse().ok()?), TableId(target.parse().ok()?)))

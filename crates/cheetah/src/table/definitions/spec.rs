@@ -33,8 +33,8 @@ pub struct TableSpec {
 }
 
 impl TableSpec {
-    /// Describes a table whose rows are bytes without columns, with a clustered index of keys of at
-    /// most [`KEY_BYTES_MAX`] bytes and no other index.
+    /// Describes a table whose rows are bytes without columns, with only a clustered index of keys
+    /// of at most [`KEY_BYTES_MAX`] bytes.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -133,11 +133,10 @@ impl IndexSpec {
 pub struct NewRow<'a> {
     /// Its clustered key.
     pub key: &'a [u8],
-    /// The stored row, see [`RowFormatVersion`]. In an update, a value marked external is kept
-    /// unchanged.
+    /// The stored row, see [`RowFormatVersion`]. An update keeps a value marked external unchanged.
     pub row: &'a [u8],
-    /// Its secondary entries, ascending by index: all of them for an insert and for an update that
-    /// changes the clustered key, otherwise only those that change.
+    /// Its secondary entries, ascending by index: all for an insert and for an update that changes
+    /// the clustered key, otherwise only those that change.
     pub secondary: &'a [SecondaryEntry<'a>],
 }
 
@@ -150,14 +149,12 @@ pub struct SecondaryEntry<'a> {
     pub key: &'a [u8],
     /// The caller's own bytes.
     pub payload: &'a [u8],
-    /// Whether a second row with this key is refused, if the index is unique; false if a key part
-    /// is NULL.
+    /// Whether a unique index refuses a second row with this key; false if a key part is NULL.
     pub check_unique: bool,
 }
 
 impl<'a> SecondaryEntry<'a> {
-    /// Describes an entry without a payload. If the index is unique, a second row with this key is
-    /// refused.
+    /// Describes an entry without a payload, whose key a unique index refuses to a second row.
     pub fn new(index_no: usize, key: &'a [u8]) -> Self {
         Self { index_no, key, payload: b"", check_unique: true }
     }

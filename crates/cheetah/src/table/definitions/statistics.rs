@@ -7,8 +7,8 @@
 //!   I2  Changes made during a calculation count as made after it.
 //!   I3  After a failure a table is skipped for a while, because damage does not disappear.
 //! Source    InnoDB recalculates after a tenth of the rows has changed, at most once in ten seconds
-//!           (`innodb_stats_auto_recalc`). We differ in that a table which has doubled its rows
-//!           need not wait so long, because the statistics of its first rows say little.
+//!           (`innodb_stats_auto_recalc`). Here a table which has doubled its rows need not wait so
+//!           long, because the statistics of its first rows say little.
 
 use super::handle::Table;
 use crate::base::{Error, Result};
@@ -19,13 +19,12 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::OnceLock;
 
-/// Statistics are out of date if the number of rows changed since the last calculation exceeds the
-/// rows counted then, divided by `CHANGED_PART`.
+/// Statistics are outdated once more than 1 / `CHANGED_PART` of the counted rows have changed.
 const CHANGED_PART: u64 = 10;
 /// Minimum interval between calculations.
 const EVERY_NS: u64 = 10_000_000_000;
-/// The shorter interval, if more rows have changed than the last calculation counted, and more than
-/// [`SOON_ROWS`], or if an index has no statistics.
+/// The shorter interval, if an index has no statistics, or more than [`SOON_ROWS`] rows and more
+/// than the last calculation counted have changed.
 const SOON_NS: u64 = 1_000_000_000;
 const SOON_ROWS: u64 = 16;
 /// Delay after a failure.
@@ -42,7 +41,7 @@ pub struct StatisticsOptions {
     pub is_temporary: bool,
 }
 
-/// The statistics of one definition: by position of the index.
+/// The statistics of one definition, by position of the index.
 #[derive(Default, Debug)]
 pub(super) struct StatisticsOfHandle {
     found: RwLock<BTreeMap<usize, IndexStatistics>>,
@@ -56,13 +55,13 @@ pub(super) struct LastingStatistics {
     version: AtomicU64,
     /// Rows inserted, deleted, or changed in an index since the last calculation.
     changed_rows: AtomicU64,
-    /// The start of the last calculation; a later time after a failure (I3); 0 is never.
+    /// The start of the last calculation, or a later time after a failure (I3); 0 is never.
     taken_ns: AtomicU64,
     options: Mutex<StatisticsOptions>,
 }
 
 impl StatisticsOfHandle {
-    /// Takes over the statistics of the index at position `before` of another definition.
+    /// `before`: the position of the index in the other definition.
     pub(super) fn take_over(&mut self, of: &Self, before: usize, index_no: usize) {
         if let Some(known) = of.found.read().get(&before) {
             self.found.get_mut().insert(index_no, known.clone());
@@ -71,8 +70,8 @@ impl StatisticsOfHandle {
 }
 
 impl Table {
-    /// Returns the approximate number of rows with equal values in the first `parts` parts of an
-    /// index; `None` if the index was never analyzed.
+    /// The approximate number of rows with equal values in the first `parts` parts of an index;
+    /// `None` if the index was never analyzed.
     pub fn rows_per_value(&self, index_no: usize, parts: usize) -> Option<u64> {
         let found = self.statistics.found.read();
         let index = found.get(&index_no)?;
@@ -80,24 +79,23 @@ impl Table {
         Some((index.rows / (*distinct).max(1)).max(1))
     }
 
-    /// Returns the number of times that statistics have been set since startup.
+    /// The number of times that statistics have been set since startup.
     pub fn statistics_version(&self) -> u64 {
         self.lasting.statistics.version.load(Relaxed)
     }
 
-    /// Sets the statistics of indexes, by position.
     pub(crate) fn set_statistics(&self, found: impl IntoIterator<Item = (usize, IndexStatistics)>) {
         self.statistics.found.write().extend(found);
         self.lasting.statistics.version.fetch_add(1, Relaxed);
     }
 
-    /// Returns whether the table ever had statistics, under any definition.
+    /// Whether the table ever had statistics, under any definition.
     pub(crate) fn has_had_statistics(&self) -> bool {
         self.statistics_version() > 0
     }
 
-    /// Sets its key encodings, which never change afterwards, and its statistics options, which may
-    /// change. The encodings are ignored unless there is one for each index.
+    /// Sets the key encodings, once and only if there is one for each index, and the statistics
+    /// options, which may change.
     pub(crate) fn describe_keys(&self, keys: Vec<KeyEncoding>, options: StatisticsOptions) {
         *self.lasting.statistics.options.lock() = options;
         if keys.len() == self.indexes().len() {
@@ -105,14 +103,14 @@ impl Table {
         }
     }
 
-    /// Copies key encodings and options from `other`, which has the same indexes.
+    /// `other` has the same indexes.
     pub(super) fn describe_keys_as(&self, other: &Table) {
         if let Some(keys) = other.statistics.keys.get() {
             self.describe_keys(keys.clone(), other.statistics_options());
         }
     }
 
-    /// Returns its key encodings, or `Unsupported` if they are not set.
+    /// Returns `Unsupported` if the encodings are not set.
     pub(crate) fn key_encodings(&self) -> Result<&[KeyEncoding]> {
         let unknown = || Error::Unsupported {
             place: format!("statistics of table '{}'", self.name()),
@@ -130,8 +128,8 @@ impl Table {
         self.lasting.statistics.changed_rows.fetch_add(1, Relaxed);
     }
 
-    /// Returns whether statistics are to be recalculated automatically now. `by_default` applies if
-    /// the definition has no such option.
+    /// Whether statistics are to be recalculated automatically now. `by_default` applies if the
+    /// definition does not say.
     pub(crate) fn are_statistics_due(&self, now_ns: u64, by_default: bool) -> bool {
         let lasting = &self.lasting.statistics;
         let is_wanted = self.statistics_options().by_themselves.unwrap_or(by_default);
@@ -153,15 +151,14 @@ impl Table {
             || (rows > 0 && (1..self.indexes().len()).any(lacks))
     }
 
-    /// Notes that a calculation begins. Returns the argument for
-    /// [`statistics_are_taken`](Self::statistics_are_taken).
+    /// The result is for [`statistics_are_taken`](Self::statistics_are_taken).
     pub(crate) fn take_statistics_from(&self, now_ns: u64) -> u64 {
         let lasting = &self.lasting.statistics;
         lasting.taken_ns.store(now_ns.max(1), Relaxed);
         lasting.changed_rows.load(Relaxed)
     }
 
-    /// Notes that a calculation has ended; `changed` is from its beginning (I2).
+    /// `changed` is from the beginning of the calculation (I2).
     pub(crate) fn statistics_are_taken(&self, changed: u64) {
         // Another thread may have done the same meanwhile.
         let less = |now: u64| Some(now.saturating_sub(changed));

@@ -32,31 +32,28 @@ pub(super) struct Tables {
     pub(super) children: BTreeMap<String, BTreeSet<TableId>>,
     /// Tables whose copies are about to take their names, by name.
     pub(super) away: BTreeMap<String, Arc<Table>>,
-    /// Foreign keys that have followed copies to names other than those of the originals, by the ID
-    /// of the original.
+    /// Foreign keys that have followed copies to other names than their originals', by original.
     pub(super) followed: HashMap<TableId, Followed>,
 }
 
-/// Foreign keys that have followed a copy to a name other than its original's. If the statement
-/// fails after that, the original gets its name back, and the foreign keys follow it (I6).
+/// Foreign keys that have followed a copy to another name than its original's. If the statement
+/// then fails, the original gets its name back, and they follow it (I6).
 #[derive(Clone, Debug)]
 pub(super) struct Followed {
-    /// The name of the original, which they referred to.
+    /// The original's name, which they referred to.
     pub(super) from: String,
-    /// The name of the copy.
     pub(super) to: String,
-    /// The foreign keys: the child and the name of each.
+    /// The child and the name of each.
     pub(super) constraints: Vec<(TableId, String)>,
 }
 
-/// Returns the error for IDs that are used up. Each ID is used once, so that an old object is never
-/// mistaken for a new one.
+/// Each ID is used once, so that an old object is never mistaken for a new one.
 fn numbers_used_up(what: &'static str, limit: u64) -> Error {
     Error::Limit { what, actual: limit, limit }
 }
 
 impl Tables {
-    /// Returns the tables, including copies, with a foreign key whose parent has this name.
+    /// The tables, including copies, with a foreign key whose parent has this name.
     pub(super) fn children_of(&self, parent: &str) -> Vec<Arc<Table>> {
         let ids = self.children.get(parent).into_iter().flatten();
         ids.filter_map(|id| self.by_id.get(id).cloned()).collect()
@@ -67,7 +64,7 @@ impl Tables {
         self.by_name.get(name).or_else(|| self.away.get(name)).cloned()
     }
 
-    /// Returns a new table ID, temporary or not; `Limit` after the last ID.
+    /// `Limit` after the last ID.
     pub(super) fn next_table(&mut self) -> Result<TableId> {
         let next = self.next_table;
         if next.is_temporary() {
@@ -77,7 +74,7 @@ impl Tables {
         Ok(next)
     }
 
-    /// Returns a new tree ID; `Limit` after the last ID.
+    /// `Limit` after the last ID.
     pub(super) fn next_tree(&mut self) -> Result<TreeId> {
         let next = self.next_tree;
         let after = next.0.checked_add(1);
@@ -106,8 +103,8 @@ impl Tables {
         Ok(())
     }
 
-    /// Renames a table. With `takes_its_place`, the new name is permanent; otherwise the table may
-    /// be about to give its name to a copy (I5).
+    /// With `takes_its_place`, the new name is permanent; otherwise the table may be about to give
+    /// its name to a copy (I5).
     pub(super) fn rename(&mut self, table: &Arc<Table>, name: &str, takes_its_place: bool, stamp: u64) {
         let before = table.name();
         self.by_name.remove(&before);
@@ -123,7 +120,6 @@ impl Tables {
         self.by_name.insert(name.to_owned(), Arc::clone(table));
     }
 
-    /// Sets the foreign keys of tables.
     pub(super) fn constrain(&mut self, changed: &[Constrained]) {
         for (table, constraints) in changed {
             self.unlink(table);
@@ -132,9 +128,8 @@ impl Tables {
         }
     }
 
-    /// Notes the foreign keys that follow a copy which gets a different name than its original, or
-    /// forgets them when the original gets its name back (I6). `followers` still have their old
-    /// foreign keys.
+    /// Notes the foreign keys that follow a copy which gets another name than its original's, or
+    /// forgets them when the original gets its name back (I6). `followers` still have the old ones.
     pub(super) fn note_followers(&mut self, renamed: &Table, name: &str, followers: &[Constrained]) {
         let from = renamed.copy_of();
         self.followed.remove(&renamed.id());
@@ -149,14 +144,12 @@ impl Tables {
         self.followed.insert(original, Followed { from, to: name.to_owned(), constraints });
     }
 
-    /// Adds a table to the children of its parents.
     pub(super) fn link(&mut self, table: &Table) {
         for constraint in table.foreign_keys().iter() {
             self.children.entry(constraint.parent.clone()).or_default().insert(table.id());
         }
     }
 
-    /// Removes a table from the children of its parents.
     pub(super) fn unlink(&mut self, table: &Table) {
         for constraint in table.foreign_keys().iter() {
             if let Some(ids) = self.children.get_mut(&constraint.parent) {
@@ -168,7 +161,6 @@ impl Tables {
         }
     }
 
-    /// Notes that a table is no longer a shadow table.
     pub(super) fn show(&mut self, table: &Table) {
         self.shadow.retain(|_, ids| {
             ids.retain(|id| *id != table.id());
@@ -177,12 +169,10 @@ impl Tables {
     }
 }
 
-/// Returns the entries of a dropped table's trees for the list of dropped trees.
 pub(super) fn dropped_trees(table: &Arc<Table>) -> impl Iterator<Item = Dropped> + '_ {
     table.indexes().iter().map(|index| Dropped { tree: index.tree, table: Arc::downgrade(table) })
 }
 
-/// Returns the quarantined tables, each with the reason.
 pub(super) fn fences(tables: &Tables) -> impl Iterator<Item = (&Arc<Table>, &str)> {
     tables.by_name.values().filter_map(|table| Some((table, table.quarantine_reason()?)))
 }

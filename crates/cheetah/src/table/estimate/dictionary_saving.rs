@@ -1,5 +1,5 @@
-//! Estimates the savings of dictionaries: tries a dictionary on the sampled pages, as trees do on
-//! their own pages.
+//! Estimates the savings of dictionaries by trying one on the sampled pages, as trees do on their
+//! own pages.
 //!
 //! Invariants
 //!   I1  Pages of rows and pages of large values are measured separately, because their proportions
@@ -9,11 +9,9 @@ use super::scales::Scales;
 use crate::base::Result;
 use crate::pool::dictionaries::{split_sample, Payoff, TrialDictionary, PAGES_MIN, SAMPLE_PAGES};
 
-/// Maximum bytes of content of one kind that a run may add to the sample, not counting its last
-/// page.
+/// Content of one kind that a run may add to the sample, at most, without its last page.
 const RUN_BYTES_MAX: usize = 24 << 10;
 
-/// Sampled pages of an index.
 #[derive(Default, Debug)]
 pub(super) struct Sample {
     leaves: Sort,
@@ -23,15 +21,14 @@ pub(super) struct Sample {
 #[derive(Default, Debug)]
 pub(super) struct Sort {
     pages: Vec<Weighed>,
-    /// Bytes of content that the current run has added.
     run_bytes: usize,
 }
 
 #[derive(Debug)]
 struct Weighed {
-    /// The content before compression.
+    /// Before compression.
     content: Vec<u8>,
-    /// The image sizes, with each compression.
+    /// Image sizes, with each compression.
     bytes: Vec<usize>,
 }
 
@@ -40,7 +37,6 @@ struct Weighed {
 pub(super) struct Beside {
     pub(super) leaves: Share,
     pub(super) large: Share,
-    /// Bytes of the dictionary's image.
     pub(super) own_bytes: f64,
 }
 
@@ -65,8 +61,7 @@ impl Sample {
         &mut self.large
     }
 
-    /// Returns the relative image sizes with compression `no` and a dictionary, in an index of
-    /// `pages` pages; [`Beside::NONE`] if the tree would get no dictionary.
+    /// For an index of `pages` pages; [`Beside::NONE`] if the tree would get no dictionary.
     pub(super) fn try_dictionary(&self, scales: &mut Scales, no: usize, pages: f64) -> Result<Beside> {
         if pages < PAGES_MIN as f64 || !scales.has_dictionaries(no) {
             return Ok(Beside::NONE);
@@ -76,7 +71,7 @@ impl Sample {
         sources.extend(more);
         let sampled = sources.len() + leaves.len() + large.len();
         let contents: Vec<_> = sources.iter().map(|page| page.content.as_slice()).collect();
-        // The number of bytes that a tree of that size would sample.
+        // As much as a tree of that size would sample.
         let all_bytes: usize =
             sources.iter().chain(&leaves).chain(&large).map(|page| page.content.len()).sum();
         let sampled_bytes = all_bytes * SAMPLE_PAGES.min(pages as usize) / sampled.max(1);
@@ -103,7 +98,6 @@ impl Sample {
 }
 
 impl Sort {
-    /// Keeps a measured page, unless the run has added enough.
     pub(super) fn keep(&mut self, content: impl FnOnce() -> Vec<u8>, bytes: &[usize]) {
         if self.run_bytes < RUN_BYTES_MAX {
             let content = content();
@@ -124,8 +118,7 @@ impl Beside {
 impl Share {
     const ALL: Share = Share { part: 1.0, variance: 0.0 };
 
-    /// Computes the ratio from the image bytes without and with a dictionary: a ratio of sums
-    /// (Cochran, 2.11).
+    /// From the image bytes without and with a dictionary: a ratio of sums (Cochran, 2.11).
     fn of(pairs: &[(usize, usize)]) -> Self {
         let (before, after) = pairs.iter().fold((0, 0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
         if before == 0 {

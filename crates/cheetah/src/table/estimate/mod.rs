@@ -8,13 +8,11 @@
 //! Cochran, Sampling Techniques, 3rd edition, 1977, 9A).
 //!
 //! Invariants
-//!   I1  Pages and images are made by the code that makes those of tables: if that code changes,
-//!       the estimate follows.
+//!   I1  The code that makes pages and images of tables also makes those of the sample.
 //!   I2  A run over a whole index gives the exact size of the index: its error is 0.
-//!   I3  Memory does not grow with the table: the estimate keeps a page, the rows of a run, and a
-//!       few pages and some numbers for each run.
-//! Errors    A row that causes an error does not count in the bytes, but may count in the mean
-//!           times.
+//!   I3  Memory does not grow with the table: the estimate keeps a page, the rows of one run, and a
+//!       few pages and numbers for each run.
+//! Errors    A row that causes an error does not count in the bytes, but may in the mean times.
 
 mod dictionary_saving;
 mod run;
@@ -39,7 +37,7 @@ use scales::Scales;
 use std::sync::Arc;
 
 const RUNS: u32 = 40;
-/// Maximum number of measured pieces of a large value: the pieces of a long value are similar.
+/// Measured pieces of a large value: the pieces of a long value are similar.
 const PIECES_MAX: usize = 4;
 /// Half the width of a 95 percent confidence interval, in standard errors.
 const ERRORS_TO_95: f64 = 1.96;
@@ -53,7 +51,7 @@ pub struct Estimate {
     indexes: Vec<IndexSample>,
     values: Vec<Value>,
     row: Vec<u8>,
-    /// The number of rows and entries so far: used as hidden keys.
+    /// Rows and entries so far, used as hidden keys.
     rows: u64,
 }
 
@@ -102,7 +100,7 @@ impl Estimate {
         Ok(Self { core: Arc::clone(core), def, scales, indexes, values, row, rows: 0 })
     }
 
-    /// Returns the number of runs wanted per index.
+    /// The number of runs wanted per index.
     pub fn runs_wanted(&self) -> u32 {
         RUNS
     }
@@ -121,9 +119,9 @@ impl Estimate {
         Ok(())
     }
 
-    /// Adds a row to the run, with its large values inline. Its key is ignored if the engine
-    /// generates hidden keys. Returns whether the run wants more. Returns `Limit` for a row that
-    /// the table could not have.
+    /// Adds a row to the run, with its large values inline. The key is ignored if the engine
+    /// generates hidden keys. Returns whether the run wants more, or `Limit` for a row that the
+    /// table could not have.
     pub fn add_row(&mut self, key: &[u8], row: &[u8]) -> Result<bool> {
         let hidden = self.rows.to_be_bytes();
         let key = if self.def.hidden_key { hidden.as_slice() } else { key };
@@ -138,7 +136,7 @@ impl Estimate {
         Ok(clustered.add_large(&large, large_pages, large_bytes))
     }
 
-    /// Adds an entry to the run of a secondary index, followed by the clustered key, which is
+    /// Adds an entry, followed by the clustered key, to the run of a secondary index. That key is
     /// ignored if the engine generates hidden keys. Returns whether the run wants more.
     pub fn add_entry(
         &mut self,
@@ -157,8 +155,8 @@ impl Estimate {
         index_of(&mut self.indexes, index_no)?.add(&mut self.scales, &stored_key, &stored)
     }
 
-    /// Returns the size of the table in each format that it can have, the least dense first.
-    /// `rows`: the number of its rows. Returns `Limit` if there is no memory to try dictionaries.
+    /// The size of a table of `rows` rows in each format that it can have, the least dense first.
+    /// Returns `Limit` if there is no memory to try dictionaries.
     pub fn weigh(&mut self, rows: u64) -> Result<Vec<Weight>> {
         let Self { scales, indexes, .. } = self;
         indexes.iter_mut().for_each(|index| index.finish(scales));
@@ -185,8 +183,8 @@ impl Estimate {
         offered().enumerate().map(weight).collect()
     }
 
-    /// Builds the stored row in `self.row`. Returns the image sizes of the large values that move
-    /// out of it, with each compression, and their number of pages.
+    /// Builds the stored row in `self.row`. Returns the image sizes, with each compression, and the
+    /// page count of the large values that move out of it.
     fn build_row(&mut self, row: &[u8]) -> Result<(Vec<f64>, u64)> {
         let Self { core, def, scales, indexes, values, row: stored, rows } = self;
         let row_format = def.indexes.first().map(|index| &index.row_format);

@@ -2,8 +2,8 @@
 //!
 //! Invariants
 //!   I1  Only full leaf pages of a run are measured. The rest of a run is measured if there is no
-//!       full page, or if the run has reached the end of the index. Rows that were not measured
-//!       are assumed to be like those that were.
+//!       full page, or if the run has reached the end of the index. Rows that were not measured are
+//!       assumed to be like the others.
 
 use super::dictionary_saving::{Beside, Sample, Share};
 use super::scales::{Scales, TREE};
@@ -13,8 +13,7 @@ use crate::format::page::{max_payload_bytes, PageBuf, PageView, RecordRef};
 use crate::format::row::RowFormatVersion;
 use crate::tree::{fill_target, Fences, Packing};
 
-/// Leaf pages per run, unless the run covers a whole small index: many positions give more
-/// information than many pages at one position.
+/// Leaf pages per run, if it does not cover the index: many positions tell more than many pages.
 const PAGES: u32 = 1;
 /// Leaf pages of the first run, which may cover the whole index.
 const PAGES_AT_START: u32 = 8;
@@ -22,7 +21,7 @@ const PAGES_AT_START: u32 = 8;
 const BYTES_MAX: u64 = 40 << 10;
 /// The same for the first run.
 const BYTES_MAX_AT_START: u64 = 256 << 10;
-/// The bytes of an image without its content: its header, and on average half of its padding.
+/// The bytes of an image without its content: the header, and on average half of the padding.
 const IMAGE_OVERHEAD_BYTES: f64 = (HEADER_BYTES + ALIGN_BYTES / 2) as f64;
 
 #[derive(Debug)]
@@ -32,11 +31,9 @@ pub(super) struct IndexSample {
     row_format: RowFormatVersion,
     run: Option<Run>,
     ended: Vec<Ended>,
-    /// The lower fences of the leaf pages so far.
     fences: Vec<Vec<u8>>,
     leaf_rows: u64,
-    /// Leaf pages, the last one counted by its fill factor; and pages of the large values of all
-    /// rows.
+    /// Leaf pages, the last one by its fill factor, and pages of the large values of all rows.
     leaf_pages: f64,
     large_pages: u64,
     sample: Sample,
@@ -51,7 +48,7 @@ struct Run {
     rows: u64,
     input_bytes: u64,
     pages: u32,
-    /// Rows in the measured leaf pages, and the image sizes of these pages with each compression.
+    /// In the measured leaf pages.
     leaf_rows: u64,
     leaves: Vec<f64>,
     /// Image sizes of large values.
@@ -60,7 +57,6 @@ struct Run {
     at_end: bool,
 }
 
-/// A finished run: its rows, and their size with each compression.
 #[derive(Debug)]
 struct Ended {
     rows: f64,
@@ -68,17 +64,15 @@ struct Ended {
     large: Vec<f64>,
 }
 
-/// The size of an index or a table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Total {
     pub(super) bytes: f64,
-    /// The variance of `bytes`; `None` if it is unknown.
+    /// `None` if unknown.
     variance: Option<f64>,
 }
 
 impl IndexSample {
-    /// Creates a sample of an index with leaf pages of this size, keys of at most `key_bytes_max`,
-    /// and rows of that row-format version.
+    /// `page_bytes`: of leaf pages.
     pub(super) fn new(page_bytes: usize, key_bytes_max: usize, row_format: RowFormatVersion) -> Self {
         Self {
             page: PageBuf::new(page_bytes),
@@ -95,7 +89,7 @@ impl IndexSample {
         }
     }
 
-    /// Returns the sample that keeps measured pages of large values.
+    /// The sample that keeps measured pages of large values.
     pub(super) fn sample(&mut self) -> &mut Sample {
         &mut self.sample
     }
@@ -123,8 +117,8 @@ impl IndexSample {
         }
     }
 
-    /// Adds a record. A record whose key is not above the last one ends the run. Returns whether
-    /// the run wants more, or `Limit` for a record that no page can hold.
+    /// Adds a record; one whose key is not above the last one ends the run. Returns whether the run
+    /// wants more, or `Limit` for a record that no page can hold.
     pub(super) fn add(&mut self, scales: &mut Scales, key: &[u8], payload: &[u8]) -> Result<bool> {
         check_limit("key length (bytes)", key.len(), self.key_bytes_max)?;
         check_limit(
@@ -149,8 +143,7 @@ impl IndexSample {
         Ok(self.wants_more())
     }
 
-    /// Adds the image sizes and pages of the large values of the last row. Returns whether the run
-    /// wants more.
+    /// Adds the large values of the last row. Returns whether the run wants more.
     pub(super) fn add_large(&mut self, large: &[f64], pages: u64, row_bytes: u64) -> bool {
         self.large_pages += pages;
         if let Some(run) = &mut self.run {
@@ -198,7 +191,7 @@ impl IndexSample {
 
     /// Measures the last page, which is not full. In the middle of an index it would be filled, so
     /// the overhead of its image counts in proportion to its fill factor. It has no upper fence and
-    /// so a shorter common prefix: it may need two pages.
+    /// so a shorter common prefix, and may need two pages.
     fn weigh_rest(&mut self, scales: &mut Scales) {
         while self.run.as_ref().is_some_and(|run| !run.packing.fits_as_last(self.page.len())) {
             self.cut_page(scales);
@@ -218,7 +211,7 @@ impl IndexSample {
         }
     }
 
-    /// Returns the number of rows of the whole index, if the sample covers it.
+    /// The number of rows of the whole index, if the sample covers it.
     pub(super) fn counted(&self) -> Option<u64> {
         self.counted
     }
@@ -227,7 +220,7 @@ impl IndexSample {
         self.ended.iter().map(|run| run.rows as u64).sum()
     }
 
-    /// Returns the size of an index of `rows` rows with compression `no`.
+    /// The size of an index of `rows` rows with compression `no`.
     pub(super) fn total(&mut self, scales: &mut Scales, no: usize, rows: u64) -> Result<Total> {
         let beside = match self.counted {
             Some(_) => Beside::NONE,
@@ -253,15 +246,14 @@ impl IndexSample {
         Ok(Total::sum([of_rows, sure, of_leaves, of_large].into_iter()))
     }
 
-    /// Returns the number of pages of rows and their large values in an index of `rows` rows.
+    /// The pages of rows and their large values in an index of `rows` rows.
     fn pages(&self, rows: u64) -> f64 {
         let leaves = self.leaf_pages / self.leaf_rows.max(1) as f64;
         let large = self.large_pages as f64 / self.sampled_rows().max(1) as f64;
         (leaves + large) * rows as f64
     }
 
-    /// Returns the size of the pages above the leaf pages of the sample. It is slightly too large,
-    /// because these leaf pages are far apart.
+    /// The pages above the sample's leaf pages; slightly too large, as these are far apart.
     fn inner_bytes(&mut self, scales: &mut Scales, no: usize) -> f64 {
         self.fences.sort_unstable();
         self.fences.dedup();
@@ -294,8 +286,8 @@ fn check_limit(what: &'static str, actual: usize, limit: usize) -> Result<()> {
     Ok(())
 }
 
-/// Returns the bytes per row, from the rows and bytes of runs: the mean of their means. A run has
-/// more rows if its rows are short, so the quotient of the sums would favour short rows.
+/// The bytes per row, from the rows and bytes of runs: the mean of their means. A run has more rows
+/// if they are short, so the quotient of the sums would favour short rows.
 fn mean(runs: &[(f64, f64)]) -> Total {
     let means: Vec<_> = runs.iter().map(|(rows, bytes)| bytes / rows).collect();
     let count = means.len() as f64;
@@ -315,7 +307,7 @@ impl Total {
         }
     }
 
-    /// Returns the sum of several indexes, sampled independently.
+    /// The sum of several indexes, sampled independently.
     pub(super) fn sum(totals: impl Iterator<Item = Total>) -> Self {
         let none = Total { bytes: 0.0, variance: Some(0.0) };
         totals.fold(none, |sum, total| Total {
@@ -324,7 +316,7 @@ impl Total {
         })
     }
 
-    /// Returns the standard error, as a fraction of the bytes.
+    /// As a fraction of the bytes.
     pub(super) fn relative_error(&self) -> Option<f64> {
         self.variance.map(|variance| if self.bytes > 0.0 { variance.sqrt() / self.bytes } else { 0.0 })
     }

@@ -10,7 +10,7 @@ use crate::format::{ImageRef, Location};
 use cheetah_io::time::Clock;
 use std::sync::Arc;
 
-/// A fictitious page ID; the images are never written.
+/// A fictitious page: the images are never written.
 const PAGE: PageId = PageId(1);
 /// The fictitious tree of the pages.
 pub(super) const TREE: TreeId = TreeId::FIRST_USER;
@@ -46,7 +46,6 @@ impl Scales {
         Self { clock, page_bytes, densities, times, pages: 0, workspace, image, content, decoded }
     }
 
-    /// Returns the bytes of the smallest page class of the database.
     pub(super) fn page_bytes(&self) -> u32 {
         self.page_bytes
     }
@@ -55,12 +54,10 @@ impl Scales {
         self.densities[no]
     }
 
-    /// Returns whether tables with compression `no` get dictionaries.
     pub(super) fn has_dictionaries(&self, no: usize) -> bool {
         Primer::suits(self.densities[no])
     }
 
-    /// Returns the bytes of an image of `content` with compression `no` and this dictionary.
     pub(super) fn bytes_beside(&mut self, content: &[u8], no: usize, dictionary: Option<&Primer>) -> usize {
         self.workspace.image_bytes(content, self.densities[no], dictionary)
     }
@@ -69,8 +66,7 @@ impl Scales {
         self.densities.len()
     }
 
-    /// Adds the image size of a page, multiplied by `times`, to the sum of each compression, and
-    /// offers the page to the sample.
+    /// Adds a page's image sizes, `times` times, to the sums, and offers the page to the sample.
     pub(super) fn weigh(
         &mut self,
         page: &[u8],
@@ -86,7 +82,7 @@ impl Scales {
         sample.keep(|| self.workspace.content(page, row_format, TxnId(0)).to_vec(), &bytes);
     }
 
-    /// Like [`weigh`](Self::weigh), for a page of `page_bytes` with a piece of a large value.
+    /// Like [`weigh`](Self::weigh), for a page with a piece of a large value.
     pub(super) fn weigh_content(
         &mut self,
         page_bytes: usize,
@@ -126,7 +122,7 @@ impl Scales {
         self.image.len()
     }
 
-    /// Returns the number of pages measured, and the mean times to encode and to decode one.
+    /// The pages measured, and the mean times to encode and to decode one.
     pub(super) fn times(&self, no: usize) -> (u64, u64, u64) {
         let Times { encode_ns, decode_ns } = self.times[no];
         let pages = self.pages.max(1);

@@ -12,8 +12,7 @@ use crate::table::shared::parts::Core;
 use crate::txn::{Answer, Listed, Lock, Slot, TableMode, Wait};
 use std::collections::BTreeMap;
 
-/// Takes over a transaction: returns an owner for its locks, and the tables that it has locked.
-/// Reads its undo records.
+/// Returns an owner for the transaction's locks, and its locked tables. Reads its undo records.
 pub(in crate::table) fn take_over(core: &Core, slot: &Slot) -> Result<(Listed, Vec<TableId>)> {
     let listed = core.list_found(slot);
     let rows = rows_changed(core, slot)?;
@@ -31,8 +30,7 @@ pub(in crate::table) fn take_over(core: &Core, slot: &Slot) -> Result<(Listed, V
     Ok((listed, locks.into_iter().map(|lock| lock.0).collect()))
 }
 
-/// Returns the transaction's change in the number of rows of each table that it changed. Computed
-/// from the undo records, because no epoch holds it.
+/// From the transaction's undo records, because no epoch has its row counts.
 fn rows_changed(core: &Core, slot: &Slot) -> Result<BTreeMap<TableId, i64>> {
     let state = *slot.state();
     let (mut at, mut undo_no) = (state.head, state.undo_no);

@@ -17,13 +17,13 @@ use crate::table::shared::parts::Core;
 use crate::table::shared::room::Need;
 use crate::txn::{Outcome, Slot};
 
-/// Commits. Returns the LSN up to which the log must be durable before the commit is acknowledged.
+/// Returns the LSN up to which the log must be durable before the commit is acknowledged.
 pub(crate) fn commit(core: &Core, slot: &Slot) -> Result<Lsn> {
     if slot.state().xid.is_none() {
         shadow::check_whole(core, slot.txn())?;
     }
     let room = make_room_to_end(core, slot.txn());
-    // A prepared transaction has its room reserved, and may not be refused.
+    // The room of a prepared transaction is reserved, and it may not be refused.
     if slot.state().xid.is_none() {
         room?;
     }
@@ -45,14 +45,12 @@ pub(crate) fn end(core: &Core, slot: &Slot, outcome: Outcome) -> Result<Lsn> {
     end_in_place(core, slot, outcome)
 }
 
-/// Commits the changes of a transaction to temporary tables, in room that the caller has made.
-/// Fails only if the engine stops.
+/// The caller has made room. Fails only if the engine stops.
 pub(crate) fn commit_temporary(core: &Core, slot: &Slot) -> Result<()> {
     end_in_place(core, slot, Outcome::Committed).map(drop)
 }
 
-/// Returns whether no change of the transaction is left, and its commit changes nothing. A promise
-/// counts as a change.
+/// Whether the transaction has no change left, including a promise, and its commit changes nothing.
 pub(crate) fn is_unchanged(core: &Core, slot: &Slot) -> bool {
     let state = *slot.state();
     let has_records = sound!(state.undo_no > 0, "commit: take changes for none");
@@ -60,13 +58,12 @@ pub(crate) fn is_unchanged(core: &Core, slot: &Slot) -> bool {
     !has_records && state.xid.is_none() && !is_load
 }
 
-/// Returns whether [`is_unchanged`] holds and the log has no record of the transaction.
+/// Whether it [is unchanged](is_unchanged), without any record in the log.
 pub(crate) fn is_unlogged(core: &Core, slot: &Slot) -> bool {
     slot.state().first == UndoPtr(0) && is_unchanged(core, slot)
 }
 
-/// Ends a transaction that [is unchanged](is_unchanged). The end is logged only if the log has
-/// records of the transaction. Errors: those of [`end`].
+/// Logs the end only if the log has records of the transaction. Errors: those of [`end`].
 pub(crate) fn end_unchanged(core: &Core, slot: &Slot) -> Result<()> {
     if sound!(!is_unlogged(core, slot), "commit: leave what was taken back unended") {
         return end(core, slot, Outcome::Aborted).map(drop);
@@ -77,7 +74,7 @@ pub(crate) fn end_unchanged(core: &Core, slot: &Slot) -> Result<()> {
     Ok(())
 }
 
-/// Makes room for the end of a transaction. Outside mini-transactions; may wait and do I/O.
+/// Outside mini-transactions; may wait and do I/O.
 pub(crate) fn make_room_to_end(core: &Core, txn: TxnId) -> Result<()> {
     let pages = core.transactions.undo.pages_needed(FINISH_BYTES_MAX) + shadow::pages_needed(core, txn);
     core.make_room(Need::Back, pages)
@@ -113,15 +110,14 @@ fn end_in_place(core: &Core, slot: &Slot, outcome: Outcome) -> Result<Lsn> {
     core.health.must("the end of a transaction", end)
 }
 
-/// Logs a record without row data.
+/// The record has no row data.
 pub(super) fn append(core: &Core, mtr: &MiniTransaction<'_>, record: &LogRecord<'_>) -> Result<Lsn> {
     let mut bytes = Vec::with_capacity(24);
     record.encode(&mut bytes);
     core.journal.append(mtr, &bytes)
 }
 
-/// Appends the record that purge follows. It refers to no undo records if the transaction leaves no
-/// garbage.
+/// Purge follows this record. It names no undo records if the transaction leaves no garbage.
 fn append_finish(core: &Core, mtr: &MiniTransaction<'_>, slot: &Slot, stamp: u64, outcome: Outcome) {
     let TxnState { txn, head, first, undo_no, .. } = *slot.state();
     let committed = outcome == Outcome::Committed;

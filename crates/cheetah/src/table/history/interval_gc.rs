@@ -3,12 +3,11 @@
 //! up to the last published stamp, and visits each record and entry that a transaction
 //! delete-marked. It finds the older versions under the mark, and the interval of stamps in which
 //! each was the newest. If no live snapshot is inside such an interval, the record is removed at
-//! once. So the old snapshot keeps the rows that it sees, and not rows inserted and deleted after
-//! it.
+//! once. So an old snapshot holds up only rows that it sees, not rows inserted and deleted later.
 //!
 //! No reader misses a removed record, for the following reasons. Let *t* be the stamp of the mark,
-//! and *p* the last published stamp, read before the slots of the snapshots (durability::H7); *t*
-//! <= *p*.
+//! and *p* >= *t* the last published stamp, read before the slots of the snapshots
+//! (durability::H7).
 //!   - A snapshot not found in a slot is not older than *p*: it sees the mark or a later version.
 //!     So it finds no record instead of a delete-marked one. The same is true of a snapshot opened
 //!     while the record is removed.
@@ -33,16 +32,15 @@
 //!   I1  A record is removed only while it is exactly as the operation that marked it left it. So a
 //!       record that was inserted or marked again stays, and so does a record touched by an open or
 //!       prepared transaction. The purge latch of the row is held from the lookup to the change, as
-//!       in purge. A mark restored by a rollback is left to purge.
 //!   I2  Nothing of this is durable or logged. Purge visits all the undo records again, removes the
 //!       remaining records, and frees the large values. No reader reaches these values meanwhile,
 //!       because only undo records of the row lead to them. Redo may find a mark where the first
 //!       run found no record, or the reverse, as is always possible with purge: a change to a key
 //!       without a row accepts both.
-//!   I3  Each record is visited once, and once more when a snapshot that kept records and was not
-//!       the oldest is closed: from the first to the last mark that it kept. Each first visit pays
-//!       for one repeated visit, so the total cost is at most twice one pass over the log, however
-//!       snapshots open and close.
+//!   I3  Each record is visited once. When a snapshot that kept records, but was not the oldest, is
+//!       closed, the records from the first to the last mark that it kept are visited again. Each
+//!       first visit pays for one repeated visit, so the total cost is at most twice one pass over
+//!       the log, however snapshots open and close.
 //!   I4  It never waits for another thread. A row that a thread works on is visited again later, as
 //!       if a snapshot had kept it. Purge takes precedence.
 //!   I5  Each step reads the stamps of the snapshots under the lock of purge, so purge has not
@@ -63,14 +61,13 @@ use crate::table::shared::parts::Core;
 use crate::txn::State;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Maximum number of older versions of a key that are checked. A key that was inserted and deleted
-/// more often is left to purge; it is one record, whatever the number of its versions.
+/// Maximum number of older versions of a key that are checked. A key inserted and deleted more
+/// often is left to purge; it is one record, whatever the number of its versions.
 const VERSIONS_MAX: usize = 64;
 
 /// Delay after an error.
 const REST_NS: u64 = 1_000_000_000;
 
-/// The tools of [`UndoPosition::go_on`].
 struct Tools<'b> {
     record: &'b mut Vec<u8>,
     writer: &'b mut Writer,
@@ -143,8 +140,8 @@ impl UndoPosition {
         Self { at, under: None }
     }
 
-    /// Visits records up to `to`. Returns whether there is nothing more to visit now. After an
-    /// error, continues after the transaction that met it: purge will report the error.
+    /// Visits records up to `to`. Returns whether none is left now. After an error, skips the
+    /// transaction that met it: purge will report the error.
     fn go_on(
         &mut self,
         core: &Core,
@@ -185,7 +182,7 @@ impl UndoPosition {
 }
 
 impl Tools<'_> {
-    /// Visits the next record of a transaction. Returns where to continue.
+    /// Visits the next record, and returns where to continue.
     fn look_at(&mut self, core: &Core, under: &Under, budget: &mut Budget) -> Result<Under> {
         let head = core.transactions.undo.read(under.head, under.by, under.undo_no, self.record)?;
         match decode_body(self.record.get(HEAD_BYTES..).unwrap_or_default())? {
@@ -198,8 +195,7 @@ impl Tools<'_> {
     }
 }
 
-/// Removes the records that the operation delete-marked, if they are unchanged and no snapshot sees
-/// an older version.
+/// Removes delete-marked records that are unchanged if no snapshot sees an older version.
 fn remove_unseen(
     core: &Core,
     under: &Under,
@@ -255,12 +251,12 @@ struct Spot<'a> {
     entry: Option<(u32, &'a [u8])>,
 }
 
-/// Whether a version is live rather than a delete mark; and the version.
+/// Whether the version is live, not a delete mark; and the version.
 type Older = (bool, Version);
 
 impl Spot<'_> {
-    /// Returns the content of the key before an operation; `None` if no undo record describes any.
-    /// Returns `Corruption` if the operation did not change this key.
+    /// The content of the key before an operation; `None` if no undo record describes it. Returns
+    /// `Corruption` if the operation did not change this key.
     fn before(&self, at: UndoPtr, row: &UndoRow<'_>) -> Result<Option<Older>> {
         let new_key = if row.new_key.is_empty() { row.old_key } else { row.new_key };
         let was_here = row.op != RowOp::Insert && row.old_key == self.row_key;
@@ -287,13 +283,12 @@ enum Seen {
     ByNobody,
     /// The first live snapshot that sees it.
     By(usize),
-    /// Possibly some snapshot: a further check is not worth its cost.
+    /// Possibly some snapshot; a further check costs more than it is worth.
     Perhaps,
 }
 
 impl Sight {
-    /// Reads the stamps of the live snapshots, and schedules a repeated visit of records kept for
-    /// snapshots that were closed (I3).
+    /// Reads the stamps of the live snapshots, and schedules a repeated visit for closed ones (I3).
     fn look(&mut self, core: &Core) {
         self.up_to = core.transactions.versions.live_and_watched(&mut self.live);
         // No snapshot is older than the horizon (durability::H7): a slot that shows a smaller stamp
@@ -318,7 +313,7 @@ impl Sight {
         self.live.first().copied().unwrap_or(u64::MAX)
     }
 
-    /// Returns the number of transaction ends between the oldest snapshot and the newest.
+    /// The number of transaction ends between the oldest snapshot and the newest.
     fn lag(&self) -> u64 {
         self.live.last().map_or(0, |last| last - self.oldest())
     }
@@ -332,8 +327,7 @@ impl Sight {
         self.due = Some(self.due.map_or(at, |due| due.and(at)));
     }
 
-    /// Notes that a live snapshot has kept a record. The oldest snapshot is not noted, because
-    /// purge continues when it is closed.
+    /// The oldest snapshot is not noted, because purge continues when it is closed.
     fn note_kept(&mut self, by: usize, at: Stretch) {
         let Some(&stamp) = self.live.get(by).filter(|_| by > 0) else { return };
         reach::mark("kept for a snapshot in the middle");
@@ -347,9 +341,8 @@ impl Sight {
         }
     }
 
-    /// Returns the numbers of the indexes in which the operation delete-marked a record that no
-    /// snapshot sees. Includes the clustered index only if the entries of all secondary indexes are
-    /// included.
+    /// The numbers of the indexes in which the operation delete-marked a record that no snapshot
+    /// sees. Includes the clustered index only with all secondary indexes.
     fn unseen_indexes(
         &mut self,
         core: &Core,
@@ -390,7 +383,7 @@ impl Sight {
     }
 
     /// Follows the versions under the mark that the operation `row` left at `spot`, and checks
-    /// whether a live snapshot sees a live version. Reads up to [`VERSIONS_MAX`] undo records.
+    /// whether a live snapshot sees a live one. Reads up to [`VERSIONS_MAX`] undo records.
     fn look_under(
         &mut self,
         core: &Core,
@@ -414,8 +407,7 @@ impl Sight {
             if is_live && first < later {
                 return Ok(Seen::By(first));
             }
-            // The version that the oldest snapshot sees hides all older versions from all
-            // snapshots.
+            // The version that the oldest snapshot sees hides all older ones from all snapshots.
             let goes_on = sound!(first > 0, "purge: look under the mark at one version only");
             let Some((txn, at)) = version.filter(|(_, at)| goes_on && *at != UndoPtr(0)) else {
                 return Ok(Seen::ByNobody);

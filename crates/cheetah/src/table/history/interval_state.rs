@@ -9,7 +9,7 @@ pub(super) struct IntervalGc {
     pub(super) ahead: UndoPosition,
     /// The position of the repeated pass, and its end.
     pub(super) again: Option<(UndoPosition, UndoPtr)>,
-    /// The number of first visits that have not yet paid for a repeated visit (I3).
+    /// First visits that have not yet paid for a repeated visit (I3).
     pub(super) paid: u64,
     pub(super) rests_until_ns: u64,
     pub(super) sight: Sight,
@@ -19,7 +19,6 @@ pub(super) struct IntervalGc {
 pub(super) struct UndoPosition {
     /// The next finish record is at this address or after it.
     pub(super) at: UndoPtr,
-    /// Its transaction, if that is in progress.
     pub(super) under: Option<Under>,
 }
 
@@ -34,8 +33,7 @@ pub(super) struct Under {
     pub(super) finish: Stretch,
 }
 
-/// A range of the undo log, from the start of one finish record to the end of the same or a later
-/// one.
+/// A range of the undo log, from the start of one finish record to the end of one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stretch {
     pub(super) from: UndoPtr,
@@ -51,18 +49,14 @@ impl Stretch {
 /// The live snapshots, and the stamps they see.
 #[derive(Default, Debug)]
 pub(super) struct Sight {
-    /// Stamps of live snapshots, ascending. All snapshots not listed see everything up to the last
-    /// one.
+    /// Stamps of live snapshots, ascending. Snapshots not listed see everything up to the last one.
     pub(super) live: Vec<u64>,
     /// Marks with larger stamps stay: they are not published, or a reader watches for changes.
     pub(super) up_to: u64,
-    /// Ranges in which snapshots other than the oldest have kept records, with the stamps of these
-    /// snapshots.
+    /// Ranges in which snapshots have kept records, with their stamps; without the oldest snapshot.
     pub(super) kept: Vec<(u64, Stretch)>,
-    /// The range to visit again (I3), and the range to visit again once a new record was visited
-    /// (I4).
+    /// The range to visit again (I3), and the one to visit again after the next new record (I4).
     pub(super) due: Option<Stretch>,
     pub(super) busy: Option<Stretch>,
-    /// Buffer for the undo record of an older version.
     pub(super) older: Vec<u8>,
 }

@@ -31,8 +31,8 @@ use crate::table::shared::room::Need;
 use crate::txn::{Listed, Phase, Slot};
 use std::sync::Arc;
 
-/// Prepares the transaction. Returns the LSN up to which the log must be durable before the
-/// transaction counts as prepared. Outside mini-transactions.
+/// Returns the LSN up to which the log must be durable before the transaction counts as prepared.
+/// Outside mini-transactions.
 pub(crate) fn prepare(core: &Core, slot: &Slot, xid: Xid) -> Result<Lsn> {
     shadow::check_whole(core, slot.txn())?;
     end::make_room_to_end(core, slot.txn())?;
@@ -41,8 +41,8 @@ pub(crate) fn prepare(core: &Core, slot: &Slot, xid: Xid) -> Result<Lsn> {
     Ok(end)
 }
 
-/// Withdraws the promise of a transaction that is to be rolled back. Does nothing if it has made
-/// none (P2). Outside mini-transactions; blocks as a commit does.
+/// Withdraws the promise, if any, of a transaction that is to be rolled back (P2). Outside
+/// mini-transactions; blocks as a commit does.
 pub(crate) fn withdraw(core: &Core, slot: &Slot) -> Result<()> {
     if !sound!(slot.state().xid.is_some(), "two-phase: roll back what is still promised") {
         return Ok(());
@@ -65,8 +65,7 @@ pub(crate) fn note(_mtr: &MiniTransaction<'_>, slot: &Slot, xid: Option<Xid>) {
     slot.state().xid = xid;
 }
 
-/// Takes over a prepared transaction that startup found, and locks its tables again (P3). May do
-/// I/O.
+/// Takes over a prepared transaction that startup found, and locks its tables (P3). May do I/O.
 pub(crate) fn recover(core: &Core, slot: &Arc<Slot>) -> Result<()> {
     let Some(xid) = slot.state().xid else { return Ok(()) };
     let (listed, tables) = adopt::take_over(core, slot)?;
@@ -76,8 +75,8 @@ pub(crate) fn recover(core: &Core, slot: &Arc<Slot>) -> Result<()> {
     Ok(())
 }
 
-/// Commits the listed transaction with this XID. Returns `UnknownXid` if there is none. On return,
-/// the commit is as durable as the flush mode requires.
+/// Returns `UnknownXid` if no listed transaction has this XID. On return, the commit is as durable
+/// as the flush mode requires.
 pub(crate) fn commit(core: &Core, xid: &Xid) -> Result<()> {
     let mut waiting = core.prepared.take(xid)?;
     match end::commit(core, &waiting.slot) {
@@ -93,10 +92,9 @@ pub(crate) fn commit(core: &Core, xid: &Xid) -> Result<()> {
     }
 }
 
-/// Rolls back the listed transaction with this XID, in the background if the rollback is long.
-/// Returns `UnknownXid` as for [`commit`], or `RollbackUnfinished` if the rollback met an error and
-/// continues in the background. The ranges that it has locked are released at once; it keeps its
-/// other locks until its end.
+/// Rolls back the listed transaction, in the background if that takes long. Returns `UnknownXid` as
+/// for [`commit`], or `RollbackUnfinished` if the rollback met an error and continues in the
+/// background. Releases the ranges at once, and other locks when the rollback ends.
 pub(crate) fn roll_back(core: &Core, xid: &Xid) -> Result<()> {
     let Waiting { slot, listed, .. } = core.prepared.take(xid)?;
     listed.set_phase(Phase::RollingBack);

@@ -9,7 +9,6 @@ use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Interval at which a waiter checks whether it was interrupted.
 const WAIT_SLICE_NS: u64 = 50_000_000;
 
 /// The prepared transactions without a session (P3).
@@ -26,13 +25,11 @@ pub(super) struct Waiting {
     pub(super) listed: Listed,
     pub(super) tables: Vec<TableId>,
     pub(super) changed: ChangedTables,
-    /// Whether the coordinator knows of the transaction: it was reported, or was prepared since
-    /// startup.
+    /// The coordinator knows of the transaction: it was reported, or was prepared since startup.
     pub(super) is_told: bool,
 }
 
 impl Prepared {
-    /// Takes over a transaction whose client has disconnected, with its locks.
     pub(crate) fn add(
         &self,
         slot: Arc<Slot>,
@@ -48,13 +45,12 @@ impl Prepared {
         self.list.lock().iter().map(|waiting| waiting.xid).collect()
     }
 
-    /// Returns the XIDs, and the tables that each transaction keeps locked.
+    /// The XIDs, and the tables that each transaction keeps locked.
     pub(crate) fn locks(&self) -> Vec<(Xid, Vec<TableId>)> {
         self.list.lock().iter().map(|waiting| (waiting.xid, waiting.tables.clone())).collect()
     }
 
-    /// Returns the XIDs of at most `count` transactions that were prepared before the last startup
-    /// and have not been reported yet.
+    /// At most `count` XIDs of transactions prepared before the last startup and not reported yet.
     pub(crate) fn tell(&self, count: usize) -> Vec<Xid> {
         let mut list = self.list.lock();
         let untold = list.iter_mut().filter(|waiting| !waiting.is_told).take(count);
@@ -65,8 +61,7 @@ impl Prepared {
         untold.map(tell).collect()
     }
 
-    /// Waits until no listed transaction keeps `table` locked. Errors: `LockTimeout`,
-    /// `Interrupted`.
+    /// Errors: `LockTimeout`, `Interrupted`.
     pub(crate) fn wait_for(
         &self,
         table: TableId,

@@ -1,9 +1,9 @@
 //! Purge: removes versions that no snapshot can see any more, in the order in which transactions
-//! ended. It follows the finish records of the undo log as far as the horizon allows. It skips
+//! ended. It follows the finish records of the undo log as far as the horizon allows, and skips
 //! rolled-back transactions and those without garbage. For a committed transaction it follows the
 //! undo chain from the newest record to the oldest, and removes the records that the transaction
-//! delete-marked and the large values that it dropped. Records that no snapshot sees, but that an
-//! old snapshot holds up, are removed before that by [`super::interval_gc`].
+//! delete-marked and the large values that it dropped. [`super::interval_gc`] removes records that
+//! no snapshot sees, but that wait for purge because of an old snapshot.
 //!
 //! Invariants
 //!   I1  The removals of a purge step and the record of its progress change in one
@@ -17,7 +17,7 @@
 //!   I4  Damage found at startup, or in transactions that ended before it, quarantines the table.
 //!       After any other error purge stays where it is, and retries later or at the next startup.
 //!   I5  A record is removed only while it is marked by the transaction being purged, or by one
-//!       that every snapshot sees (durability::C10). [`Purge::horizon`] is set first. It shows to a
+//!       that every snapshot sees (durability::C10). [`Purge::horizon`] is set first: it tells a
 //!       transaction which might restore the mark that purge will not return for it.
 //!   I6  Purge never waits for another thread: if a thread works on a row, purge retries the row
 //!       later.
@@ -46,15 +46,13 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 const MERGES_PER_STEP: usize = 64;
 const PAGES_PER_MERGE: usize = 8;
 
-/// Records per step, and maximum number of steps, when a database is closed; purge continues after
-/// the next startup.
+/// Records per step and maximum number of steps at close; the next startup continues.
 const RECORDS_PER_STEP: usize = 1024;
 const STEPS_AT_CLOSE: usize = 512;
 
 /// Delay after an error.
 const REST_NS: u64 = 1_000_000_000;
 
-/// The outcome for an undo record.
 enum Purged {
     /// The record is done; purge continues here.
     GoOn(PurgeState),
@@ -67,7 +65,6 @@ enum Purged {
 struct Ended {
     txn: TxnId,
     end: UndoFinish,
-    /// The start of the record after its finish record.
     next: UndoPtr,
 }
 
@@ -81,8 +78,7 @@ impl Purge {
             return Ok(false);
         }
         let horizon = core.transactions.versions.horizon();
-        // A slot may briefly show a stamp that its snapshot then does not take: purge does not move
-        // its horizon back in that case.
+        // A slot may briefly show a stamp that its snapshot then does not take: the horizon stays.
         self.horizon.fetch_max(horizon, Release);
         core.forget_old_versions();
         core.catalog.forget_replaced(horizon);
@@ -93,10 +89,10 @@ impl Purge {
             .inspect_err(|_| self.rests_until_ns.store(core.clock.now_ns() + REST_NS, Release))
     }
 
-    /// Visits up to `records` undo records and finish records of transactions that not all
-    /// snapshots see, when an old snapshot holds up purge, and removes records that no snapshot
-    /// sees ([`super::interval_gc`]). Returns whether there is more to do. Outside
-    /// mini-transactions; does I/O.
+    /// When an old snapshot holds up purge, visits up to `records` undo records and finish records
+    /// of transactions that not all snapshots see, and removes records that no snapshot sees
+    /// ([`super::interval_gc`]). Returns whether there is more to do. Outside mini-transactions;
+    /// does I/O.
     pub(crate) fn step_between(&self, core: &Core, records: usize) -> Result<bool> {
         core.health.check()?;
         let Some(mut buffers) = self.buffers.try_lock() else { return Ok(false) };
@@ -106,8 +102,7 @@ impl Purge {
         done
     }
 
-    /// Like [`finish`](Self::finish), but leaves work that would delay closing the database for
-    /// long.
+    /// Like [`finish`](Self::finish), but leaves work that would delay closing for long.
     pub(crate) fn finish_at_close(&self, core: &Core) -> Result<()> {
         let mut steps_left = STEPS_AT_CLOSE;
         while steps_left > 0 && self.step(core, RECORDS_PER_STEP)? {
@@ -142,7 +137,7 @@ fn purge_up_to(core: &Core, horizon: u64, budget: &mut Budget, buffers: &mut Buf
     Ok(done)
 }
 
-/// Purges one transaction, newest record first. Returns false if it has to wait.
+/// Purges newest record first. Returns false if it has to wait.
 fn purge_transaction(core: &Core, ended: &Ended, budget: &mut Budget, buffers: &mut Buffers) -> Result<bool> {
     let mut at = core.transactions.undo.purge_state();
     if at.head == UndoPtr(0) {
@@ -220,12 +215,10 @@ fn purge_row_of(
     }
 }
 
-/// Returns whether the operation delete-marked the row of its old key.
 pub(in crate::table) fn marks_row(row: &UndoRow<'_>) -> bool {
     row.op == RowOp::Delete || (row.op == RowOp::Update && !row.new_key.is_empty())
 }
 
-/// Returns whether the operation delete-marked the old entry.
 pub(in crate::table) fn marks_entry(row: &UndoRow<'_>, entry: &UndoEntry<'_>) -> bool {
     marks_row(row) || (row.op == RowOp::Update && entry.old_key != entry.new_key)
 }
@@ -263,8 +256,7 @@ pub(in crate::table) fn remove_marked(
     Ok(change.steps_count())
 }
 
-/// Merges leaves that became small when pending changes were applied. Returns whether there were
-/// any.
+/// Merges leaves that applying pending changes made small; returns whether there were any.
 fn merge_small_leaves(core: &Core, writer: &mut Writer) -> bool {
     for done in 0..MERGES_PER_STEP {
         if !core.leaves.has_small_leaves() || core.make_room(Need::Purge, PAGES_PER_MERGE).is_err() {
@@ -283,7 +275,6 @@ fn merge_small_leaves(core: &Core, writer: &mut Writer) -> bool {
     true
 }
 
-/// Returns the position after the record of `head`.
 fn before(at: PurgeState, head: &UndoHead) -> PurgeState {
     PurgeState { head: head.prev, undo_no: at.undo_no - 1, freed_pages: 0, ..at }
 }
@@ -292,8 +283,8 @@ fn pass(core: &Core, mtr: &MiniTransaction<'_>, ended: &Ended) -> Result<()> {
     core.health.must("purging a transaction", core.transactions.undo.pass(mtr, ended.next, &ended.end))
 }
 
-/// Stores the progress in the mini-transaction that purges a record. After the last record of a
-/// transaction, passes the transaction. Returns where to continue.
+/// Stores the progress in the mini-transaction that purges a record, and returns where to continue:
+/// after the last record of a transaction, beyond that transaction.
 fn note_purged(
     core: &Core,
     mtr: &MiniTransaction<'_>,
@@ -309,7 +300,6 @@ fn note_purged(
     Ok(Purged::GoOn(at))
 }
 
-/// Frees the large values that a record lists.
 fn free_of_record(
     core: &Core,
     table: &Table,

@@ -14,14 +14,12 @@ pub(crate) struct Purge {
     pub(super) buffers: Mutex<Buffers>,
     /// Transactions that ended with stamps up to this one may be purged (I5).
     pub(super) horizon: AtomicU64,
-    /// After an error, purge rests until then, so that a damaged or unreadable page is not read
-    /// again at each commit.
+    /// Purge rests until then after an error, so as not to read a damaged page at each commit.
     pub(super) rests_until_ns: AtomicU64,
 }
 
 #[derive(Default, Debug)]
 pub(super) struct Buffers {
-    /// The undo record being visited.
     pub(super) record: Vec<u8>,
     pub(super) writer: Writer,
     pub(super) between: IntervalGc,
@@ -39,7 +37,6 @@ impl Purge {
     }
 }
 
-/// The number of records that a step of [`Purge`] may still visit.
 pub(in crate::table) struct Budget {
     pub(in crate::table) records: usize,
 }

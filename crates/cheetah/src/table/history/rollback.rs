@@ -13,11 +13,11 @@
 //!       Otherwise the transaction keeps its locks, for another attempt ([`super::unfinished`]) or
 //!       the next startup.
 //!   I5  When the whole transaction is rolled back, its rows become free. When only some changes
-//!       are rolled back, a row stays locked, through a lock instead of the version that locked it
+//!       are rolled back, a row stays locked, by a lock instead of the version that locked it
 //!       before. A row removed by the rollback is free. So is a removed entry: other transactions
 //!       that found it had entered a lock for its version.
-//!   I6  Merging pages afterwards is not part of the rollback: if a merge fails, the record is
-//!       still rolled back.
+//!   I6  Merging pages afterwards is not part of the rollback: if it fails, the record is still
+//!       rolled back.
 
 use super::end::{append, end};
 use super::prepared;
@@ -49,7 +49,7 @@ enum Rows<'a> {
 
 /// Rolls back all changes of the transaction after its undo record number `undo_no`. The
 /// transaction has locked the tables in `whole` exclusively. Returns `LockTableFull` if there is no
-/// room for the locks of the rows (I5): then the whole transaction must be rolled back. To be
+/// room for the locks of the rows (I5): then the whole transaction must be rolled back. Must be
 /// called by the transaction's own thread.
 pub(crate) fn roll_back_to(
     core: &Core,
@@ -75,8 +75,8 @@ fn undo_down_to(
     Ok(())
 }
 
-/// Rolls back the whole transaction. After an error it stays listed, with fewer records (I1): the
-/// caller keeps its locks and tries again.
+/// After an error the transaction stays listed, with fewer records (I1): the caller keeps its locks
+/// and tries again.
 pub(crate) fn roll_back(core: &Core, slot: &Arc<Slot>, writer: &mut Writer) -> Result<()> {
     if !sound!(true, "txn: log ABORT before the UNDOs") {
         core.make_room(Need::Back, 0)?;
@@ -86,8 +86,7 @@ pub(crate) fn roll_back(core: &Core, slot: &Arc<Slot>, writer: &mut Writer) -> R
     Ok(())
 }
 
-/// Rolls back at most `records` records, and ends the transaction if none remain. Returns whether
-/// it ended.
+/// Rolls back up to `records` records; ends the transaction, and returns true, if none remain.
 pub(crate) fn roll_back_some(
     core: &Core,
     slot: &Arc<Slot>,
@@ -108,7 +107,7 @@ pub(crate) fn roll_back_some(
     Ok(true)
 }
 
-/// Rolls back the newest undo record. Redo repeats an UNDO through this function, too.
+/// Rolls back the newest undo record, also for redo of an UNDO.
 pub(crate) fn roll_back_last(core: &Core, slot: &Arc<Slot>, writer: &mut Writer) -> Result<()> {
     roll_back_newest(core, slot, Rows::AreFree, writer)
 }
@@ -147,7 +146,7 @@ fn roll_back_newest(core: &Core, slot: &Arc<Slot>, rows: Rows<'_>, writer: &mut 
     done
 }
 
-/// Rolls back large values that no row operation has claimed.
+/// No row operation has claimed the values.
 pub(crate) fn roll_back_large_values(
     core: &Core,
     slot: &Arc<Slot>,
@@ -204,14 +203,13 @@ fn roll_back_row_of(
     let locks = slot.owner().map(|owner| (owner, table.clustered().def().id));
     let is_by_own = |before: &Before<'_>| before.version.is_some_and(|(txn, _)| txn == slot.txn());
     if let (Some((owner, tree)), Some(key), Rows::StayLocked { whole }) = (locks, old, rows) {
-        // If the rollback restores a version of the transaction's own, that version is still a
-        // lock.
+        // A restored version of the transaction's own is still a lock.
         if !whole.contains(&row.table) && !is_by_own(&row.old) {
             core.locks.keep_changed(owner, tree, key)?;
         }
     }
     let latch = core.purge_latches.of_rows(row.table, old, new);
-    // Tickets of an earlier attempt are of no use here.
+    // Drop tickets of an earlier attempt.
     writer.paths.forget_tickets();
     writer.change.plan_backward(table, row, &|version| core.is_settled(version));
     change::prepare(table, &writer.change, &mut writer.paths)?;
@@ -234,7 +232,7 @@ fn roll_back_row_of(
     Ok(())
 }
 
-/// Runs the mini-transaction that undoes a row operation, as planned (I1).
+/// Undoes a row operation as planned (I1).
 fn apply_backward(
     core: &Core,
     slot: &Slot,
@@ -300,7 +298,7 @@ fn leave_record(core: &Core, slot: &Slot, head: &UndoHead, buffers: &Buffers) ->
     Ok(())
 }
 
-/// Logs that the newest record is rolled back (I1), if the transaction is logged.
+/// Logs that the newest record is rolled back (I1).
 fn log_undo(core: &Core, mtr: &MiniTransaction<'_>, slot: &Slot, buffers: &Buffers) -> Result<()> {
     if sound!(slot.is_logged(), "txn: roll back without logging it") {
         core.journal.append(mtr, &buffers.log)?;

@@ -4,8 +4,8 @@
 //! Invariants
 //!   I1  A rollback here keeps its transaction's locks, and with them the row versions that it
 //!       still has to roll back: no other transaction changes these rows. Consistent reads do not
-//!       see its changes, as before. Tables that it has locked for changes stay locked. Of its
-//!       exclusive table locks, it keeps only those on tables that a load is about to replace.
+//!       see its changes, as before. Tables locked for changes stay locked; of its exclusive table
+//!       locks, it keeps only those on tables that a load is about to replace.
 //!   I2  One thread at a time works on the rollbacks. A rollback that fails is retried after a
 //!       delay, and the other rollbacks continue.
 //!   I3  Each rollback is also in the list of active transactions, so every epoch has it. If the
@@ -24,10 +24,10 @@ use crate::txn::{Listed, Slot};
 use std::sync::Arc;
 
 const RECORDS_PER_STEP: usize = 256;
-/// Maximum number of undo records for which a thread waits for the rollback of a killed statement
-/// or of a disconnected client: about a hundredth of a second.
+/// Undo records for which a thread waits, at most, for the rollback of a killed statement or of a
+/// disconnected client: about a hundredth of a second.
 const RECORDS_WAITED_FOR: u64 = 1000;
-/// The number of steps that closing a database waits for; the next startup does the rest.
+/// Steps that closing a database waits for; the next startup does the rest.
 const STEPS_AT_CLOSE: usize = 512;
 
 impl Unfinished {
@@ -39,13 +39,13 @@ impl Unfinished {
         self.list.lock().push(Arc::new(rest));
     }
 
-    /// Returns whether the rollback of a transaction is long, and a background thread can do it.
+    /// Whether the rollback is long, and a background thread can do it.
     pub(crate) fn should_take(&self, core: &Core, slot: &Slot) -> bool {
         core.pace.has_threads() && slot.undo_no() > RECORDS_WAITED_FOR
     }
 
-    /// Takes over a rollback that has not begun, with the locks of its transaction (I1). If the
-    /// transaction is prepared, the caller has withdrawn its promise.
+    /// Takes over a rollback that has not begun, with its transaction's locks (I1). The caller has
+    /// withdrawn the promise, if any.
     pub(crate) fn add(&self, core: &Core, slot: Arc<Slot>, listed: Listed) {
         reach::mark("rollback left to the background");
         release_whole_tables(core, &slot, &listed);
@@ -60,8 +60,8 @@ impl Unfinished {
         Ok(())
     }
 
-    /// Works on the rollbacks that are due. Returns whether there were any. An error in one does
-    /// not stop the others; the first error is returned.
+    /// Works on the rollbacks that are due, and returns whether there were any. An error in one
+    /// does not stop the others; the first error is returned.
     pub(crate) fn step(&self, core: &Core) -> Result<bool> {
         let now_ns = core.clock.now_ns();
         self.work_on(core, |rest| rest.is_due(now_ns))
@@ -72,8 +72,7 @@ impl Unfinished {
         self.finish_within(core, usize::MAX)
     }
 
-    /// Like [`finish`](Self::finish), but leaves work that would delay closing the database for
-    /// long.
+    /// Like [`finish`](Self::finish), but leaves work that would delay closing for long.
     pub(crate) fn finish_at_close(&self, core: &Core) -> Result<()> {
         self.finish_within(core, STEPS_AT_CLOSE)
     }
@@ -111,7 +110,7 @@ fn release_whole_tables(core: &Core, slot: &Slot, listed: &Listed) {
     core.locks.release_whole_tables(listed.owner(), &shadow::targets_of(core, slot.txn()));
 }
 
-/// Continues one rollback. Returns whether the rollback is finished.
+/// Returns whether the rollback is finished.
 fn go_on(core: &Core, rest: &Rest, writer: &mut Writer) -> Result<bool> {
     let finished = rollback::roll_back_some(core, &rest.slot, writer, RECORDS_PER_STEP);
     writer.release();
@@ -124,7 +123,7 @@ fn go_on(core: &Core, rest: &Rest, writer: &mut Writer) -> Result<bool> {
     finished
 }
 
-/// Returns the error for a transaction whose rollback met `error`.
+/// The error for a transaction whose rollback met `error`.
 pub(crate) fn unfinished_error(txn: TxnId, error: Error) -> Error {
     match error {
         Error::Fatal(_) | Error::RollbackUnfinished { .. } => error,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Delay before a failed rollback is retried.
 const REST_NS: u64 = 1_000_000_000;
 
-/// The rollbacks left to the background; see [`super::unfinished`].
+/// See [`super::unfinished`].
 #[derive(Default)]
 pub(crate) struct Unfinished {
     pub(super) list: Mutex<Vec<Arc<Rest>>>,
@@ -22,7 +22,7 @@ pub(super) struct Rest {
     pub(super) slot: Arc<Slot>,
     pub(super) listed: Listed,
     failed: Mutex<Option<Failure>>,
-    /// Whether startup found the transaction.
+    /// Startup found the transaction.
     pub(super) is_found: bool,
 }
 
@@ -51,7 +51,7 @@ impl Unfinished {
         self.list.lock().len()
     }
 
-    /// Returns a rollback of one of `owners` that met an error, and this error.
+    /// A rollback of one of `owners` that met an error, and this error.
     pub(crate) fn failed_among(&self, owners: &[Owner]) -> Option<(TxnId, String)> {
         let list = self.list.lock();
         list.iter().filter(|rest| owners.contains(&rest.listed.owner())).find_map(|rest| {

@@ -3,8 +3,8 @@
 //!
 //! **Rows.** A clustered record names the operation that wrote it: a transaction, and the undo
 //! record with the key's previous content. If the snapshot sees the transaction, the record is the
-//! visible row, or a delete mark that says the row does not exist. Otherwise the previous version
-//! is checked in the same way, and so on. A key without a previous version had no record.
+//! visible row, or a delete mark: the row does not exist. Otherwise the previous version is checked
+//! in the same way, and so on. A key without a previous version had no record.
 //!
 //! **Entries.** An entry names the transaction that touched it last, but only its row's undo record
 //! has its previous content. If that transaction is *decided*, that is, it is the reader's own or
@@ -47,14 +47,13 @@ use crate::table::definitions::handle::Table;
 use crate::table::shared::parts::Core;
 use crate::txn::{ReadView, Reader};
 
-/// The reader of a table: its transaction and its snapshot.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) core: &'a Core,
     pub(crate) table: &'a Table,
     /// Its snapshot is open (I1).
     pub(crate) reader: &'a Reader,
-    /// The reader's own transaction, if it has written.
+    /// Set if the reader has written.
     pub(crate) own: Option<TxnId>,
 }
 
@@ -71,7 +70,7 @@ pub(crate) enum Found {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum EntryFound {
-    /// Yes, exactly as it was copied; its row has not been looked up.
+    /// Yes, as copied; its row has not been looked up.
     AsIs,
     /// Yes; its payload and its row were copied into the buffers.
     Visible,
@@ -98,14 +97,13 @@ enum Told {
 }
 
 impl View<'_> {
-    /// Finds the visible version of the row of `key`. `record` is a copy of its newest version. May
-    /// do I/O.
+    /// Finds the visible version; `record` is a copy of the newest. May do I/O.
     pub(crate) fn row_version(self, key: &[u8], record: RecordRef<'_>, out: &mut Vec<u8>) -> Result<Found> {
         self.walk(key, record, out, |_| ())
     }
 
-    /// Finds out whether an entry is visible. `record` is a copy of the entry at `key`, which
-    /// belongs to the row of `clustered_key`. May do I/O.
+    /// Finds out whether the entry at `key`, of which `record` is a copy, is visible. It belongs to
+    /// the row of `clustered_key`. May do I/O.
     pub(crate) fn entry_version(
         self,
         index_no: usize,
@@ -145,8 +143,7 @@ impl View<'_> {
         }
     }
 
-    /// Copies the visible version of the row of `key` into `row`, and returns the state of its
-    /// entry in the index.
+    /// Copies the visible version of the row into `row`, and returns the state of its entry.
     fn ask_row(self, index_no: usize, key: &[u8], row: &mut Vec<u8>) -> Result<Told> {
         let mut newest = RecordCopy::default();
         if self.table.clustered().get(key, |record| newest.take(record))?.is_none() {
@@ -171,8 +168,8 @@ impl View<'_> {
         Ok(told)
     }
 
-    /// Follows the chain of `record`, the newest version of `key`, to the visible version. Calls
-    /// `unseen` with the unseen operations, newest first.
+    /// Follows the chain of `record`, the newest version of `key`, to the visible version. Passes
+    /// the unseen operations to `unseen`, newest first.
     fn walk(
         self,
         key: &[u8],
@@ -214,7 +211,7 @@ impl View<'_> {
         }
     }
 
-    /// Returns the content of `key` before an operation, and whether it was live.
+    /// The content of `key` before an operation, and whether it was live.
     fn before<'r>(self, key: &[u8], at: UndoPtr, row: &UndoRow<'r>) -> Result<Option<(bool, Before<'r>)>> {
         if row.table != self.table.id() {
             return Err(not_of(at, "it is about another table"));
@@ -228,7 +225,7 @@ impl View<'_> {
         Err(not_of(at, "it is about another row"))
     }
 
-    /// Returns the version, unless the snapshot sees it.
+    /// `None` if the snapshot sees the version.
     fn unseen(self, version: Option<(TxnId, UndoPtr)>) -> Option<(TxnId, UndoPtr)> {
         version.filter(|(txn, _)| !self.reader.sees(*txn, self.own))
     }
@@ -238,8 +235,8 @@ impl View<'_> {
     }
 }
 
-/// Copies the row of `key` into `row`: the version that `view` sees, or the newest one. Returns
-/// whether there is one. May do I/O.
+/// Copies the row of `key` that `view` sees, or the newest one, into `row`. Returns whether there
+/// is one. May do I/O.
 pub(crate) fn read_row(
     core: &Core,
     table: &Table,

@@ -24,18 +24,16 @@ pub(super) struct Building {
     /// Not in the catalog; its trees are only on the list of dropped trees.
     pub(super) table: Arc<Table>,
     pub(super) clustered: Clustered,
-    /// The sorters of the secondary indexes, in order. Keys are stored keys; a value is one byte,
-    /// which says whether the key must be unique, followed by the stored payload.
+    /// For the secondary indexes, in order. Keys are stored keys; a value is one byte, which says
+    /// whether the key must be unique, followed by the stored payload.
     pub(super) entries: Vec<Sorter>,
     /// The clustered tree; large values are written to it before their rows.
     pub(super) lent: LentTree,
     rows: u64,
     values: Vec<Value>,
-    /// Buffer for the next stored row.
     row: Vec<u8>,
 }
 
-/// The destination of rows.
 #[derive(Debug)]
 pub(super) enum Clustered {
     /// Keys have ascended so far: rows go to the tree, and out-of-order rows to a sorter.
@@ -48,7 +46,7 @@ pub(super) enum Clustered {
 }
 
 impl Building {
-    /// Creates the trees; `shares` has one share for each index.
+    /// `shares` has one share for each index.
     pub(super) fn new(core: &Core, table: &Table, mut shares: Vec<Share>, ascends: bool) -> Result<Self> {
         core.make_room(Need::New, table.indexes().len())?;
         let table = core.catalog.create_trees_for_load(&core.pool.enter(), table)?;
@@ -75,7 +73,6 @@ impl Building {
         self.rows
     }
 
-    /// Adds the bytes written to disk for sorting to the counters.
     pub(super) fn note_spilled(&self, core: &Core) {
         let (Clustered::Ascends { late: rows, .. } | Clustered::Sorted(rows)) = &self.clustered;
         let bytes: u64 = self.entries.iter().chain([rows]).map(Sorter::spilled_bytes).sum();
@@ -116,7 +113,7 @@ impl Building {
         Ok(())
     }
 
-    /// Builds the stored row and writes its large values, which belong to the new clustered tree.
+    /// The large values belong to the new clustered tree.
     fn build_row(&mut self, core: &Core, row: &[u8]) -> Result<()> {
         let Self { table, values, row: stored, .. } = self;
         let (row_format, bytes_max) = (table.row_format(), row_bytes_max(table));

@@ -18,7 +18,7 @@ use std::sync::Arc;
 const PAGES_PER_INSERT: usize = 4;
 
 impl Building {
-    /// Builds the remaining trees; returns the number of rows.
+    /// Returns the number of rows.
     pub(super) fn finish(self, core: &Core, refused: &mut Option<Refused>, watch: &Watch<'_>) -> Result<u64> {
         let rows = self.rows();
         self.note_spilled(core);
@@ -94,8 +94,7 @@ pub(crate) struct IndexBuilds {
 }
 
 impl IndexBuilds {
-    /// Prepares to build the first indexes in `indexes`: as many as fit in memory, but at
-    /// least one. Their trees are empty.
+    /// Takes the first of `indexes`: as many as fit in memory, at least one. Their trees are empty.
     pub(crate) fn new(core: &Core, table: &Arc<Table>, indexes: &[usize]) -> Result<Self> {
         let shares = (1..=indexes.len()).rev().find_map(|count| core.sorting.memory().join(count));
         let limit = core.sorting.memory().limit() as u64;

@@ -2,8 +2,7 @@
 //!
 //! Invariants
 //!   L6  The result is the same as for building one tree after the other: the error of the first
-//!       index that has one, with its row. So a failed index stops the indexes after it, but not
-//!       those before it.
+//!       index that has one, with its row. So a failed index stops only the indexes after it.
 //!   L7  Helper threads end before the call does. Only the caller's own thread calls its `watch`.
 
 use super::{damaged, refuse, Records, Refused, Watch};
@@ -23,20 +22,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// With at least this many bytes of sorted entries, helper threads are used.
+/// Helper threads are used from this many bytes of sorted entries.
 const PARALLEL_BYTES_MIN: u64 = 8 << 20;
 /// Interval between checks for an interrupt while waiting for helpers.
 const WAIT_SLICE: Duration = Duration::from_millis(50);
 
-/// A table with empty trees. Its rows are those that `view` sees, or, without a view, the newest
-/// ones.
+/// A table with empty trees. Its rows are those that `view` sees, or else the newest ones.
 pub(in crate::table) struct Built<'a> {
     pub(in crate::table) table: &'a Arc<Table>,
     pub(in crate::table) view: Option<&'a ReadView>,
 }
 
-/// Builds the trees of the indexes with the given numbers; see [`Building`](super::Building).
-/// `watch` is called with the number of inserted entries, and 0.
+/// See [`Building`](super::Building). `watch` is called with the number of inserted entries, and 0.
 pub(in crate::table) fn build_indexes(
     core: &Core,
     built: &Built<'_>,
@@ -63,7 +60,7 @@ pub(in crate::table) fn build_indexes(
             *shared.helpers.lock() += 1;
             let thread = std::thread::Builder::new().name("cheetah-build".into());
             let helper = Helper(&shared);
-            // If the thread cannot be started, the other threads do its work.
+            // Without the thread, the others do its work.
             let _ = thread.spawn_scoped(scope, move || helper.help());
         }
         shared.work(watch);
@@ -81,15 +78,13 @@ pub(in crate::table) fn build_indexes(
 struct Shared<'a> {
     core: &'a Core,
     built: &'a Built<'a>,
-    /// Whether the statement may use two threads per index, one of them for merging.
+    /// The statement may use two threads per index, one of them for merging.
     merges_ahead: bool,
     /// Indexes not started yet, in order.
     waiting: Mutex<VecDeque<(usize, Sorter)>>,
     failures: Mutex<BTreeMap<usize, (Error, Option<Refused>)>>,
     first_failed: AtomicUsize,
-    /// Whether the statement is to end.
     is_over: AtomicBool,
-    /// Entries inserted so far.
     done: AtomicU64,
     helpers: Mutex<usize>,
     helper_ended: Condvar,
@@ -112,7 +107,6 @@ impl Drop for Helper<'_, '_> {
 }
 
 impl Shared<'_> {
-    /// Builds one index after the other until none is waiting.
     fn work(&self, watch: &Watch<'_>) {
         loop {
             let Some((index_no, sorter)) = self.waiting.lock().pop_front() else { return };
@@ -131,7 +125,7 @@ impl Shared<'_> {
         refused: &mut Option<Refused>,
         watch: &Watch<'_>,
     ) -> Result<()> {
-        // The progress of this index that was already counted.
+        // Progress already counted.
         let told = AtomicU64::new(0);
         let watch = |seen: u64, _| {
             self.done.fetch_add(seen - told.swap(seen, Relaxed), Relaxed);
@@ -176,8 +170,7 @@ fn build_index(
     let is_unique = table.indexes().get(index_no).is_some_and(|index| index.unique);
     let _lent = LentTree::lend(&core.pool, tree.def().id, Arc::clone(table) as _);
     let mut builder = tree.builder();
-    // For the previous entry, the length of the caller's part of its key, if that part must be
-    // unique.
+    // The length of the caller's part of the previous entry's key, if that must be unique.
     let mut last: Option<usize> = None;
     while entries.advance()? {
         let (key, value) = entries.record();

@@ -6,8 +6,7 @@ use crate::sort::Share;
 use crate::table::definitions::spec::{NewRow, SecondaryEntry};
 use std::ops::Range;
 
-/// The maximum bytes of buffered rows are this number, or the sort memory divided by `KEPT_PART` if
-/// that is less.
+/// Maximum bytes of buffered rows, or the sort memory divided by `KEPT_PART` if that is less.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 const KEPT_PART: usize = 4;
 
@@ -22,19 +21,18 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// Creates an empty buffer. `memory_bytes` is the sort memory of all loads together.
+    /// `memory_bytes` is the sort memory of all loads together.
     pub(super) fn new(memory_bytes: usize, share: Share) -> Self {
         let bytes_max = KEPT_BYTES_MAX.min(memory_bytes / KEPT_PART);
         let bytes = Vec::with_capacity(share.bytes());
         Self { share, bytes, bytes_max, last_key: 0..0, ascends: true }
     }
 
-    /// Returns whether the keys of the rows ascend.
     pub(super) fn ascends(&self) -> bool {
         self.ascends
     }
 
-    /// Buffers a row. Returns `false` if there is no room for it.
+    /// Returns `false` if there is no room for the row.
     pub(super) fn keep(&mut self, row: &NewRow<'_>) -> bool {
         let entry_bytes =
             row.secondary.iter().map(|entry| entry.key.len() + entry.payload.len() + 3 * varint::MAX_BYTES);
@@ -83,7 +81,7 @@ impl Kept {
     }
 }
 
-/// Appends the length of `bytes` and then `bytes`. Returns their range.
+/// Appends the length of `bytes` and then `bytes`; returns the range of these.
 fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) -> Range<usize> {
     varint::put(out, bytes.len() as u64);
     out.extend_from_slice(bytes);

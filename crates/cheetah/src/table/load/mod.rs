@@ -4,17 +4,17 @@
 //! The first rows are only buffered. If no more follow, they are inserted normally, because the
 //! steps below cost a few syncs. Otherwise new trees are created for the table. Rows go directly to
 //! the clustered tree while their keys ascend, or to a sorter. The entries of each secondary index
-//! go to a sorter of their own. At the end, the remaining trees are built from the sorters. Then
-//! one mini-transaction assigns the trees to the table, and a checkpoint makes them durable.
+//! go to a sorter of their own. At the end, the other trees are built from the sorters. Then one
+//! mini-transaction assigns the trees to the table, and a checkpoint makes them durable.
 //!
 //! Invariants
 //!   L1  New trees are on the list of dropped trees until they are assigned to the table, after
 //!       their last page is written. So a load that ends in any other way leaves nothing behind
 //!       (M10).
 //!   L2  The table was untouched: no undo record leads into its new trees.
-//!   L3  The load reports success after a checkpoint that includes it. Before that checkpoint, only
-//!       dropping, emptying or renaming the table can be logged. If there is no such checkpoint, no
-//!       other operation on the table is possible.
+//!   L3  The load reports success after a checkpoint that includes it. Before that, the only
+//!       operations on the table that can be logged drop, empty or rename it. If there is no such
+//!       checkpoint, no other operation on the table is possible.
 //!   L4  Memory for buffered rows and for sorting is counted in shares of
 //!       [`SortMemory`](crate::sort::SortMemory).
 //!   L5  After an error no more rows are accepted, because rows would be missing.
@@ -46,20 +46,18 @@ use std::sync::Arc;
 /// Records between two checks for an interrupt.
 const RECORDS_PER_QUESTION: u64 = 512;
 
-/// The outcome for a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Taken {
     /// The load has accepted it.
     Yes,
-    /// Nothing is built: the caller inserts the buffered rows, and then this row and all others.
+    /// Nothing is built: the caller inserts the buffered rows, then this row and all others.
     No,
 }
 
-/// Called with the number of finished records and their total; returns whether to stop the
-/// statement.
+/// Called with the number of finished records and their total; returns whether to stop.
 pub(crate) type Watch<'w> = dyn Fn(u64, u64) -> bool + 'w;
 
-/// Returns the table whose trees are to be built.
+/// Provides the table whose trees are to be built.
 pub(crate) type Begin<'b> = &'b mut dyn FnMut() -> Result<Option<Arc<Table>>>;
 
 /// Sorted records; checks regularly for an interrupt.
@@ -71,13 +69,12 @@ struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// Reads the records of `merge`. `watch` is called with the number of records read, and 0.
+    /// `watch` is called with the number of records read, and 0.
     fn new(core: &'a Core, merge: Merge, watch: &'a Watch<'a>) -> Self {
         Self { core, merge, watch, seen: 0 }
     }
 
-    /// Moves to the next record, or to the first one at the start. Returns `false` at the end.
-    /// Returns `Interrupted` if the statement is to stop.
+    /// Returns `false` at the end, and `Interrupted` if the statement is to stop.
     fn advance(&mut self) -> Result<bool> {
         self.seen += 1;
         if self.seen % RECORDS_PER_QUESTION == 0 {
@@ -98,7 +95,7 @@ fn damaged() -> Error {
     Error::corrupt("sorted entries of a load", "an entry does not belong to a row")
 }
 
-/// A row refused because of its key, with its large values inline.
+/// Refused because of its key; large values are inline.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Refused {
     pub(crate) key: Vec<u8>,
@@ -108,7 +105,7 @@ pub(crate) struct Refused {
 #[derive(Debug)]
 pub(crate) struct Load {
     table: Arc<Table>,
-    /// The table whose trees are built: the table itself, or a shadow table that will replace it.
+    /// The table itself, or a shadow table that will replace it.
     into: Arc<Table>,
     /// Whether other sorters take precedence over the load's.
     is_modest: bool,
@@ -128,8 +125,7 @@ enum Stage {
 }
 
 impl Load {
-    /// Creates a load of an untouched table. A modest load leaves half of the sorters to statements
-    /// that cannot do without them.
+    /// `table` is untouched. A modest load leaves half of the sorters to statements that need them.
     pub(crate) fn new(table: &Arc<Table>, is_modest: bool) -> Self {
         let into = Arc::clone(table);
         Self { table: Arc::clone(table), into, is_modest, stage: Stage::New, refused: None }
@@ -142,7 +138,7 @@ impl Load {
         }
     }
 
-    /// Returns the table as it was before the load.
+    /// The table as it was before the load.
     pub(crate) fn table(&self) -> &Arc<Table> {
         &self.table
     }
@@ -155,9 +151,9 @@ impl Load {
         self.refused = Some(Refused { key: row.key.to_vec(), row: row.row.to_vec() });
     }
 
-    /// Adds a row. Returns `DuplicateKey` if its key is already known to exist. `begin` is called
-    /// once, when there are many rows, and returns an untouched, exclusively locked table whose
-    /// trees are to be built, or `None` if that is not possible.
+    /// Returns `DuplicateKey` if the row's key is already known to exist. `begin` is called once,
+    /// when there are many rows, and returns an untouched, exclusively locked table whose trees are
+    /// to be built, or `None` if that is not possible.
     pub(crate) fn add(&mut self, core: &Core, row: &NewRow<'_>, begin: Begin<'_>) -> Result<Taken> {
         let taken = self.try_add(core, row, begin);
         if taken.is_err() {
@@ -189,8 +185,7 @@ impl Load {
         }
     }
 
-    /// Takes the buffered rows, which the caller inserts normally. The load accepts no rows from
-    /// now on.
+    /// Returns the buffered rows, which the caller inserts normally, and ends the load.
     pub(crate) fn take_kept(&mut self) -> Option<Kept> {
         match std::mem::replace(&mut self.stage, Stage::Inserts) {
             Stage::Keeps(kept) => Some(kept),
@@ -203,8 +198,7 @@ impl Load {
         self.stage = Stage::Ended;
     }
 
-    /// Creates the trees and adds the buffered rows to them. Returns `false` if there is no memory
-    /// for one sorter per index, or no table to build.
+    /// Returns `false` if there is no memory for one sorter per index, or no table to build.
     fn begin_building(&mut self, core: &Core, begin: Begin<'_>) -> Result<bool> {
         let Self { table, into, is_modest, stage, refused } = self;
         let Stage::Keeps(kept) = stage else { return Ok(false) };
@@ -253,8 +247,8 @@ impl Load {
     }
 }
 
-/// Refuses the row of `key`, because the row of `existing` has the same unique key in index
-/// `index_no`. Stores the row in `refused`, with its large values inline.
+/// Refuses the row of `key`: the row of `existing` has the same unique key in index `index_no`.
+/// Stores it in `refused`, with its large values inline.
 pub(in crate::table) fn refuse(
     core: &Core,
     table: &Table,

@@ -8,12 +8,11 @@
 //! Invariants
 //!   I1  [`apply`] runs inside one mini-transaction and changes the clustered tree, the secondary
 //!       trees and the row count together.
-//!   I2  Every check that could refuse a step is made before the mini-transaction. A refusal inside
-//!       it is a broken invariant and stops the engine, because half an operation must not reach an
-//!       epoch.
+//!   I2  Every check that could refuse a step precedes the mini-transaction. A refusal inside it is
+//!       a broken invariant and stops the engine: half an operation must not reach an epoch.
 //!   I3  The buffers are reused: a steady stream of row operations allocates nothing.
-//!   I4  The keys of leaves to merge are ranges of the buffers of the change just applied. None
-//!       outlives that change.
+//!   I4  The keys of leaves to merge are ranges of the buffers of the change just applied, and do
+//!       not outlive it.
 //!   I5  A forward change removes nothing: it marks old rows and entries as deleted, and purge
 //!       removes them once no reader sees them. Only redo removes them at once, if it knows that
 //!       the transaction commits: there are no readers until redo is done.
@@ -57,7 +56,6 @@ pub(crate) struct FoundRecord {
     pub(in crate::table) payload: BufferRange,
 }
 
-/// The result of looking up a key before the change.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Found {
     #[default]
@@ -68,7 +66,6 @@ pub(crate) enum Found {
 }
 
 impl Found {
-    /// Returns the record, if one was found.
     pub(crate) fn record(&self) -> Option<&FoundRecord> {
         match self {
             Found::Record(record) => Some(record),
@@ -77,22 +74,17 @@ impl Found {
     }
 }
 
-/// The change to one secondary entry. Keys are stored keys: the caller's part, then the clustered
-/// key.
+/// The change to one secondary entry. A stored key is the caller's part, then the clustered key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntryChange {
     pub(crate) index_no: usize,
-    /// The key of the old entry, and the length of the caller's part.
+    /// With the length of the caller's part, as in `new_key`.
     pub(crate) old_key: Option<(BufferRange, usize)>,
-    /// The key of the new entry, and the length of the caller's part.
     pub(crate) new_key: Option<(BufferRange, usize)>,
-    /// The stored payload of the new entry.
     pub(crate) payload: BufferRange,
-    /// The record at `old_key`: the live entry, `Nothing` if redo found none, or `Unseen` if the
-    /// entry is removed without a lookup.
+    /// `Nothing` if redo found no live entry; `Unseen` if the entry is removed without a lookup.
     pub(crate) old: Found,
-    /// The record at `new_key`: `Nothing`, a delete-marked entry, or `Unseen` if the new entry is
-    /// put there without a lookup.
+    /// `Nothing`, a delete-marked entry, or `Unseen` if the new entry is put without a lookup.
     pub(crate) new: Found,
 }
 
@@ -103,19 +95,17 @@ pub(in crate::table) enum Side {
     New,
 }
 
-/// Source of a record's payload.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::table) enum Payload {
     New(BufferRange),
     Before(BufferRange),
 }
 
-/// The version that a record gets.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::table) enum Stamp {
     /// The version of this operation.
     Own,
-    /// The version it had before.
+    /// The version that the record had before.
     Of(Version),
 }
 
@@ -139,7 +129,6 @@ struct Step {
     work: Work,
 }
 
-/// A row operation to apply.
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) op: RowOp,
@@ -147,18 +136,15 @@ pub(crate) struct Change {
     before: Vec<u8>,
     pub(crate) old_key: BufferRange,
     pub(crate) new_key: BufferRange,
-    /// The new row as stored.
     pub(crate) row: BufferRange,
-    /// The same without its row-format mark. The log holds the row this way, because redo knows the
-    /// row-format version.
+    /// The new row without its row-format mark, as logged: redo knows the row-format version.
     pub(crate) bare_row: BufferRange,
     /// The live row at `old_key`.
     pub(crate) old: FoundRecord,
     /// The delete-marked row at `new_key`, unless that is `old_key`.
     pub(crate) marked: Option<FoundRecord>,
     pub(crate) entries: Vec<EntryChange>,
-    /// Unique indexes known to have no entry, live or marked, with the new row's key, whatever the
-    /// clustered key.
+    /// Unique indexes known to have no entry, live or marked, with the new row's key.
     pub(in crate::table) lacking: Vec<usize>,
     steps: Vec<Step>,
     /// Rows added less rows deleted.
@@ -187,7 +173,6 @@ impl Default for Change {
 }
 
 impl Change {
-    /// Starts over, keeping the buffers.
     pub(crate) fn start(&mut self, op: RowOp, old_key: &[u8], new_key: &[u8]) {
         self.op = op;
         self.bytes.clear();
@@ -203,15 +188,14 @@ impl Change {
         self.new_key = self.put(&[new_key]);
     }
 
-    /// Appends `parts`, one after the other.
     pub(crate) fn put(&mut self, parts: &[&[u8]]) -> BufferRange {
         let at = self.bytes.len();
         parts.iter().for_each(|part| self.bytes.extend_from_slice(part));
         BufferRange { at, len: self.bytes.len() - at }
     }
 
-    /// Lets `f` append the new row as stored. `f` gets the old row, and returns the range of what
-    /// it appended that holds the row without its row-format mark.
+    /// Lets `f`, which gets the old row, append the new row as stored. `f` returns the range of the
+    /// row without its row-format mark.
     pub(crate) fn put_row(
         &mut self,
         f: impl FnOnce(&mut Vec<u8>, &[u8]) -> Result<Range<usize>>,
@@ -223,29 +207,24 @@ impl Change {
         Ok(())
     }
 
-    /// Returns the bytes of a range.
     pub(crate) fn get(&self, span: BufferRange) -> &[u8] {
         span.of(&self.bytes)
     }
 
-    /// Returns the payload of a record found before the change.
     pub(crate) fn held(&self, held: &FoundRecord) -> &[u8] {
         held.payload.of(&self.before)
     }
 
-    /// Returns a record found before the change, in the form of an undo record.
     pub(crate) fn before_of(&self, held: &FoundRecord) -> Before<'_> {
         Before { version: held.version, payload: self.held(held) }
     }
 
-    /// Returns the total bytes of keys, rows and payloads.
     pub(crate) fn bytes_len(&self) -> usize {
         self.bytes.len() + self.before.len()
     }
 
-    /// Looks up `key` in `tree` and leaves `path` prepared. Returns whether the record is
-    /// delete-marked, and the record; `None` if there is no record. Outside mini-transactions; may
-    /// do I/O.
+    /// Looks up `key` in `tree`; leaves `path` prepared. Returns whether the record is
+    /// delete-marked, and the record. Outside mini-transactions; may do I/O.
     pub(crate) fn look(
         &mut self,
         tree: &Tree,
@@ -261,9 +240,9 @@ impl Change {
         })
     }
 
-    /// Leaves `key` unseen, if its leaf is cold and the change may be pending. Returns whether it
-    /// did. The key gets `payload`, or its record is removed if that is `None`; `expect` describes
-    /// the existing record. Outside mini-transactions; may do I/O.
+    /// Leaves `key` unseen, and returns true, if its leaf is cold and the change may be pending.
+    /// The key gets `payload`, or loses its record if `None`; `expect` describes the existing
+    /// record. Outside mini-transactions; may do I/O.
     pub(in crate::table) fn leave_cold(
         &self,
         tree: &Tree,
@@ -279,15 +258,13 @@ impl Change {
         tree.leave_cold(self.get(key), expect, record.as_ref(), path)
     }
 
-    /// Appends `parts`, one after the other, to the buffer `before`.
     pub(crate) fn put_before(&mut self, parts: &[&[u8]]) -> BufferRange {
         let at = self.before.len();
         parts.iter().for_each(|part| self.before.extend_from_slice(part));
         BufferRange { at, len: self.before.len() - at }
     }
 
-    /// Like [`look`](Self::look), for a key that may be in the leaf that `near` leads to: that path
-    /// is tried before a search.
+    /// Like [`look`](Self::look), but first tries the leaf that `near` leads to.
     pub(crate) fn look_near(
         &mut self,
         tree: &Tree,
@@ -299,8 +276,7 @@ impl Change {
         self.look(tree, key, path)
     }
 
-    /// Adds the change to one secondary entry. The keys lack the clustered key; the payload is as
-    /// stored.
+    /// The keys lack the clustered key; the payload is as stored.
     pub(crate) fn add_entry(
         &mut self,
         index_no: usize,
@@ -323,17 +299,14 @@ impl Change {
         BufferRange { at, len: self.bytes.len() - at }
     }
 
-    /// Returns the caller's part of a stored key; empty if there is no key.
     pub(crate) fn caller_key(&self, key: Option<(BufferRange, usize)>) -> &[u8] {
         key.and_then(|(span, len)| self.get(span).get(..len)).unwrap_or_default()
     }
 
-    /// Returns whether an update keeps the clustered key.
     pub(crate) fn keeps_key(&self) -> bool {
         self.op == RowOp::Update && self.get(self.old_key) == self.get(self.new_key)
     }
 
-    /// Returns whether an update keeps the entry's key.
     pub(crate) fn entry_keeps_key(&self, entry: &EntryChange) -> bool {
         match (entry.old_key, entry.new_key) {
             (Some((old, _)), Some((new, _))) => self.get(old) == self.get(new),
@@ -341,24 +314,20 @@ impl Change {
         }
     }
 
-    /// Returns whether a planned step marks a record as deleted.
     pub(crate) fn leaves_garbage(&self) -> bool {
         self.steps.iter().any(|step| matches!(step.work, Work::Replace { marked: true, .. }))
     }
 
-    /// Returns whether nothing is planned.
     pub(crate) fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// Returns the number of planned steps.
     pub(crate) fn steps_count(&self) -> usize {
         self.steps.len()
     }
 
-    /// Returns the entries whose locks are released when the planned steps undo an operation, each
-    /// with its index number: new entries that `own` had not delete-marked before, or all entries
-    /// if `all` is set.
+    /// The entries whose locks are released when the planned steps undo an operation, each with its
+    /// index number: new entries that `own` had not delete-marked before; with `all`, all entries.
     pub(in crate::table) fn freed_entries(
         &self,
         own: TxnId,
@@ -373,7 +342,6 @@ impl Change {
         freed.map(|step| (step.index_no, self.get(step.key)))
     }
 
-    /// Returns the rows added less the rows deleted.
     pub(crate) fn rows(&self) -> i64 {
         self.rows
     }
@@ -399,7 +367,6 @@ impl Change {
     }
 }
 
-/// Returns the change in the number of rows.
 pub(crate) fn rows_of(op: RowOp) -> i64 {
     match op {
         RowOp::Insert => 1,
@@ -414,16 +381,13 @@ pub(crate) struct Paths {
     /// The table, and the number of changes to its definition so far.
     table: (TableId, u32),
     trees: Vec<TreePaths>,
-    /// Leaves to check for a merge after the mini-transaction: a tree and a key that was removed
-    /// from it.
+    /// Leaves to check for a merge after the mini-transaction: a tree and a key removed from it.
     small: Vec<(usize, BufferRange)>,
 }
 
 /// The paths into one tree.
 pub(crate) struct TreePaths {
-    /// To the old key.
     pub(crate) old: Path,
-    /// To the new key.
     pub(crate) new: Path,
     /// For uniqueness checks.
     pub(crate) cursor: Cursor,
@@ -445,7 +409,6 @@ impl std::fmt::Debug for Paths {
 }
 
 impl Paths {
-    /// Unpins everything.
     pub(crate) fn release(&mut self) {
         for tree in &mut self.trees {
             tree.old.release();
@@ -454,7 +417,7 @@ impl Paths {
         }
     }
 
-    /// Returns the paths into tree `index_no` of `table`. Drops the paths of any other table.
+    /// Drops the paths of any other table.
     pub(crate) fn of(&mut self, table: &Table, index_no: usize) -> Result<&mut TreePaths> {
         if self.table != (table.id(), table.def().changes) {
             let paths = |tree: &Arc<Tree>| TreePaths {
@@ -484,9 +447,8 @@ impl Paths {
         tree.merge_if_small(&mut self.of(table, index_no)?.old, key).map(|()| true)
     }
 
-    /// Merges the leaves that [`apply`] left small. Returns whether there were any. Outside
-    /// mini-transactions; may do I/O. After an error some leaves stay small; the change itself is
-    /// done.
+    /// Merges the leaves that [`apply`] left small; returns whether there were any. Outside
+    /// mini-transactions; may do I/O. An error leaves some leaves small, but the change is done.
     pub(crate) fn merge_small(&mut self, table: &Table, change: &Change) -> Result<bool> {
         let mut small = std::mem::take(&mut self.small);
         let any = !small.is_empty();
@@ -509,16 +471,15 @@ pub(crate) fn prepare(table: &Table, change: &Change, paths: &mut Paths) -> Resu
     })
 }
 
-/// Returns the number of pages that [`apply`] may need in addition to the pinned ones: for splits
-/// from the leaf up to the root. A change that is to be pending for its leaf needs no page.
+/// Pages that [`apply`] may need besides the pinned ones, for splits from the leaf up to the root.
+/// A change that is to be pending for its leaf needs none.
 pub(crate) fn pages_needed(table: &Table, change: &Change, paths: &mut Paths) -> Result<usize> {
     let mut pages = 0;
     for step in &change.steps {
         let has_leaf = paths.of(table, step.index_no)?.side(step.side).has_leaf();
         pages += if has_leaf { PAGES_PER_LEAF } else { 0 };
     }
-    // If there are two steps in one tree, one of them only marks or removes a record, and hardly
-    // ever splits a leaf.
+    // Of two steps in one tree, one only marks or removes a record, and hardly ever splits a leaf.
     Ok(pages.min(PAGES_PER_LEAF * (change.entries.len() + 1)))
 }
 
@@ -545,7 +506,7 @@ pub(crate) fn enter<'p>(
 }
 
 /// Turns the tickets into reservations, for all changes that are to be pending for their leaves.
-/// Returns `false`, with nothing reserved, if one ticket is no longer valid. Inside the
+/// Returns `false`, with nothing reserved, if a ticket is no longer valid. Inside the
 /// mini-transaction, before any change (leaves::B10).
 fn reserve(mtr: &MiniTransaction<'_>, table: &Table, change: &Change, paths: &mut Paths) -> Result<bool> {
     let mut are_reserved = Ok(true);
@@ -566,7 +527,6 @@ fn reserve(mtr: &MiniTransaction<'_>, table: &Table, change: &Change, paths: &mu
     are_reserved
 }
 
-/// Releases all unused reservations.
 fn release(table: &Table, paths: &mut Paths) {
     for (tree, of_tree) in table.trees().iter().zip(&mut paths.trees) {
         tree.release_reserved(&mut of_tree.old);
@@ -575,8 +535,8 @@ fn release(table: &Table, paths: &mut Paths) {
 }
 
 /// Applies the change as the operation `own`: its transaction and undo record, or `None` if every
-/// snapshot sees the change. After an error the trees do not match the change, and the caller stops
-/// the engine (I2).
+/// snapshot sees the change. After an error the caller stops the engine, because the trees do not
+/// match the change (I2).
 pub(crate) fn apply(
     mtr: &MiniTransaction<'_>,
     table: &Table,
@@ -627,8 +587,7 @@ fn apply_step(
             let record = RecordRef { flags, version, payload: change.payload(payload) };
             match tree.replace(mtr, path, key, record)? {
                 Changed::Absent if step.index_no > 0 => {
-                    // The entry was changed without a lookup, on the assumption that every snapshot
-                    // sees it, and is missing.
+                    // Changed without a lookup, as if every snapshot saw it; the entry is missing.
                     tree.leaves().note_missing(tree.def().id);
                     if marked && matches!(stamp, Stamp::Own) {
                         return Ok(());

@@ -3,7 +3,7 @@
 //! A value is written in steps of a few pages. Each step is one mini-transaction: it allocates and
 //! fills pages, appends an undo record that names them, and logs the bytes. The last step also
 //! writes the index pages, a tree of page numbers over the value's pages, and completes the
-//! locator. The next row operation of the transaction then claims the finished values, in order.
+//! locator. The transaction's next row operation then claims the finished values, in order.
 //!
 //! Invariants
 //!   I1  The log has no page numbers: redo takes the same steps and may use other pages
@@ -31,24 +31,20 @@ use crate::table::shared::parts::Core;
 use crate::table::shared::room::Need;
 use crate::txn::{start_record, Slot};
 
-/// The number of full pages that one step writes. It bounds the time of a mini-transaction and the
-/// length of a log record.
+/// Full pages per step: bounds the time of a mini-transaction and the length of a record.
 const PAGES_PER_STEP: usize = 4;
 
-/// The number of base pages that one step may allocate, including index pages and undo pages.
+/// Base pages that one step may allocate, including index pages and undo pages.
 pub(crate) const PAGES_NEEDED_PER_STEP: usize = 4 * PAGES_PER_STEP + 4;
 
-/// The number of pages freed in one mini-transaction. It bounds the time that an epoch switch
-/// waits.
+/// Pages freed in one mini-transaction: bounds the time that an epoch switch waits.
 pub(crate) const FREED_PER_STEP: usize = 64;
 
-/// The size in bytes of a page number in an index page.
 const PAGE_NUMBER_BYTES: usize = 5;
 
 /// A locator that needs more levels of index pages is damaged: three levels reach 10^16 bytes.
 const LEVELS_MAX: usize = 4;
 
-/// One step of writing a value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LargePiece<'a> {
     pub(crate) table: TableId,
@@ -57,7 +53,7 @@ pub(crate) struct LargePiece<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
-/// Writes a value, as the next unclaimed value of the transaction. Outside mini-transactions.
+/// The value becomes the transaction's next unclaimed one. Outside mini-transactions.
 pub(crate) fn write_value(
     on: Target<'_>,
     unclaimed: &mut Unclaimed,
@@ -76,9 +72,9 @@ pub(crate) fn write_value(
     Ok(())
 }
 
-/// Returns the bytes of a value that one step writes: at most a quarter of the shortest log file. A
-/// record longer than a log file would need a longer file, which is not preallocated: on a full
-/// disk, the log would fail in the middle of a mini-transaction.
+/// The bytes of a value that one step writes: at most a quarter of the shortest log file. A longer
+/// record might need a longer file, which is not preallocated: on a full disk, the log would fail
+/// in the middle of a mini-transaction.
 fn step_bytes(core: &Core) -> usize {
     let page_bytes = page_capacity(&core.pool, PageClass::Large);
     let file_bytes = core.config.log_file_bytes.min(core.config.log_file_bytes_min);
@@ -86,9 +82,8 @@ fn step_bytes(core: &Core) -> usize {
     log_pages.clamp(1, PAGES_PER_STEP) * page_bytes
 }
 
-/// Writes a value of a table that is being loaded, without undo and log. The value belongs to
-/// `owner`, a tree that is freed as a whole if the load fails. Returns the locator. Outside
-/// mini-transactions.
+/// Writes a value of a table that is being loaded, without undo and log, and returns its locator.
+/// `owner` is a tree that is freed as a whole if the load fails. Outside mini-transactions.
 pub(crate) fn write_unlogged(core: &Core, owner: TreeId, value: &[u8]) -> Result<[u8; LOCATOR_BYTES]> {
     let step_bytes = PAGES_PER_STEP * page_capacity(&core.pool, PageClass::Large);
     let mut pages = Vec::new();
@@ -108,8 +103,7 @@ pub(crate) fn write_unlogged(core: &Core, owner: TreeId, value: &[u8]) -> Result
     Ok(Locator { value_bytes: value.len() as u64, first_page: root }.encode())
 }
 
-/// Takes one step. The caller has made room for [`PAGES_NEEDED_PER_STEP`]. Redo repeats the step
-/// through this function, too.
+/// Takes one step, also for redo. The caller has made room for [`PAGES_NEEDED_PER_STEP`].
 pub(crate) fn write_step(
     core: &Core,
     slot: &Slot,
@@ -144,15 +138,15 @@ pub(crate) fn write_step(
     if sound!(slot.is_logged(), "large: keep the pieces out of the log") {
         core.journal.append(&mtr, &buffers.log)?;
     }
-    // The background threads compress and write the pages while transactions wait for the log. The
-    // pages of a table that is too small for a dictionary wait for the checkpoint.
+    // The background threads compress and write the pages while transactions wait for the log.
+    // Pages of a table that is too small for a dictionary wait for the checkpoint.
     if core.pool.trial(owner).may_write_early() {
         core.pool.note_value(blob.pages.iter().copied());
     }
     Ok(())
 }
 
-/// Writes the pages of a piece that begins at byte `position` of its value.
+/// The piece begins at byte `position` of its value.
 fn write_pages(
     core: &Core,
     mtr: &MiniTransaction<'_>,
@@ -189,7 +183,7 @@ fn write_page(
     page.pid()
 }
 
-/// Writes the index pages over `pages`; returns the root.
+/// Returns the root.
 fn write_index(
     core: &Core,
     mtr: &MiniTransaction<'_>,
@@ -214,7 +208,6 @@ fn index_fanout(pool: &Pool) -> usize {
     page_capacity(pool, PageClass::Large) / PAGE_NUMBER_BYTES
 }
 
-/// Returns the number of levels of index pages over a value of this length.
 fn index_levels(pool: &Pool, total_bytes: u64) -> usize {
     let mut pages = total_bytes.div_ceil(page_capacity(pool, PageClass::Large) as u64);
     let mut levels = 0;
@@ -225,7 +218,7 @@ fn index_levels(pool: &Pool, total_bytes: u64) -> usize {
     levels
 }
 
-/// Appends the value of a locator to `value`. May do I/O.
+/// Appends the value to `value`. May do I/O.
 pub(crate) fn read_value(pool: &Pool, owner: TreeId, locator: &[u8], value: &mut Vec<u8>) -> Result<()> {
     let locator = parse_locator(pool, locator)?;
     let start = value.len() as u64;
@@ -245,7 +238,7 @@ pub(crate) fn read_value(pool: &Pool, owner: TreeId, locator: &[u8], value: &mut
     Ok(())
 }
 
-/// Returns the pages of a value: data pages and index pages. Reads only the index pages.
+/// The data pages and index pages of a value. Reads only the index pages.
 pub(crate) fn pages_of(
     pool: &Pool,
     owner: TreeId,
@@ -263,9 +256,8 @@ pub(crate) fn pages_of(
     })
 }
 
-/// Frees the pages of a value that no snapshot sees. Outside mini-transactions. Takes several
-/// mini-transactions, and is not redone: an epoch in which only some of the pages are free must
-/// never be committed.
+/// Frees the pages of a value that no snapshot sees. Outside mini-transactions: takes several, and
+/// is not redone, so an epoch in which only some of the pages are free must never be committed.
 pub(crate) fn free_value(core: &Core, owner: TreeId, locator: &[u8]) -> Result<()> {
     let (mut data, mut index) = (Vec::new(), Vec::new());
     pages_of(&core.pool, owner, locator, &mut data, &mut index)?;
@@ -329,8 +321,8 @@ fn damaged(page: PageId, detail: &str) -> Error {
     Error::corrupt(format!("large value, page {page}"), detail)
 }
 
-/// Refuses to free pages that the table does not own: freeing a page twice must not take it from
-/// its new owner (durability::C4).
+/// Refuses to free pages that the table does not own: a second free must not take a page from its
+/// new owner (durability::C4).
 pub(crate) fn check_owner<'p>(
     core: &Core,
     owner: TreeId,

@@ -1,19 +1,19 @@
 //! A transaction's locks, as row operations and scans request them, and its waits.
 //!
 //! Invariants
-//!   I1  A thread that waits for a lock holds no latch, no table use and no purge latch. It holds
-//!       only locks and possibly pins: [`Locker::lock_row`] releases the pins of its own path, and
-//!       a row operation keeps the pins of its other paths ([`super::operation`]).
+//!   I1  A thread that waits for a lock holds no latch, no table use and no purge latch, only locks
+//!       and possibly pins: [`Locker::lock_row`] releases the pins of its own path, and a row
+//!       operation keeps the pins of its other paths ([`super::operation`]).
 //!   I2  A record's version is checked under the latch of its leaf, together with the request for
-//!       its lock. So a request also finds a writer that released its lock because it wrote a
-//!       version: the version names the writer. A version whose transaction has ended is committed,
-//!       because rollback removes versions from their records before the transaction ends.
+//!       its lock. So a request also finds a writer that has replaced its lock by a version: the
+//!       version names the writer. A version whose transaction has ended is committed, because
+//!       rollback removes versions from their records before the transaction ends.
 //!   I3  A writer counts as ended once its stamp is published, not when its outcome is decided. So
 //!       a snapshot opened while holding the lock sees what that writer committed
 //!       (durability::M13). Between the two moments, the caller checks the record again.
 //!   I4  A row that a scan has just locked exclusively needs no second request when the transaction
-//!       changes it next. The key is remembered until a row lock is released, a rollback happens,
-//!       or the transaction ends: until then the lock cannot be lost.
+//!       changes it next. Its key is remembered until a row lock is released, a rollback happens,
+//!       or the transaction ends; until then the lock cannot be lost.
 //!   I5  Locks are on rows, that is on clustered keys: the writer of a row or of one of its entries
 //!       locks the row. Scans also lock ranges of the index they read.
 
@@ -33,9 +33,8 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// Default timeout of a lock wait.
 const LOCK_WAIT_NS: u64 = 50_000_000_000;
-/// Interval at which a waiter checks whether it was interrupted.
+/// Interval at which a waiter checks for an interrupt.
 const WAIT_SLICE_NS: u64 = 50_000_000;
 
 /// Whether the caller wants its statement to end.
@@ -54,7 +53,7 @@ pub(crate) enum VersionWriter {
     Other(TxnId),
 }
 
-/// The outcome of a request made under a latch.
+/// The answer to a request made under a latch.
 #[derive(Debug)]
 pub(crate) enum Asked {
     /// The lock is held.
@@ -67,7 +66,6 @@ pub(crate) enum Asked {
     Refused,
 }
 
-/// Whether to wait for conflicting transactions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Patience {
     /// Wait up to the transaction's timeout.
@@ -76,7 +74,6 @@ pub(crate) enum Patience {
     None,
 }
 
-/// The outcome of locking a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Locked {
     /// The row exists and is locked: by one request in this mode, which can be released, or, if
@@ -88,13 +85,12 @@ pub(crate) enum Locked {
     Refused,
 }
 
-/// The outcome of looking up a row.
 struct Look {
     asked: Asked,
     writer: VersionWriter,
     /// The mode in which the lock was requested.
     mode: LockMode,
-    /// Whether the row exists; valid only if the lock is held.
+    /// Valid only if the lock is held.
     is_live: bool,
 }
 
@@ -120,13 +116,13 @@ pub(crate) struct Locker {
     lock_wait_ns: AtomicU64,
     /// Snapshot isolation: see [`check_unchanged`](Self::check_unchanged).
     refuses_changed: AtomicBool,
-    /// The number of the transaction's undo records: the work that a deadlock victim would lose.
+    /// The work that a deadlock victim would lose.
     undo_records_count: AtomicU64,
-    /// The row that a scan locked exclusively last, while it is remembered (I4).
+    /// The row that a scan locked exclusively last (I4).
     scanned: Mutex<Scanned>,
 }
 
-/// A row: the clustered tree of its table, and its key. There is no row if `tree` is `None`.
+/// There is no row if `tree` is `None`.
 #[derive(Default)]
 struct Scanned {
     tree: Option<TreeId>,
@@ -169,7 +165,6 @@ impl Locker {
         }
     }
 
-    /// Creates the locks of another owner, with the same settings for waits.
     pub(crate) fn successor(&self, view: &Arc<ReadView>, entry: Arc<Entry>) -> Self {
         let (interrupted, report) = (Arc::clone(&self.interrupted), self.report.clone());
         let lock_wait_ns = AtomicU64::new(self.lock_wait_ns.load(Relaxed));
@@ -178,34 +173,27 @@ impl Locker {
         Self { interrupted, report, lock_wait_ns, refuses_changed, ..Self::new(&self.core, view, entry) }
     }
 
-    /// Returns the same locks with the function `interrupted`, which is called during waits.
     pub(crate) fn interrupted_by(&self, interrupted: Interrupted) -> Self {
         Self { interrupted, ..self.successor(&self.view, Arc::clone(&self.entry)) }
     }
 
-    /// Returns the same locks with the function `report`, which receives the sessions that the
-    /// owner waits for.
     pub(crate) fn reported_to(&self, report: Report) -> Self {
         Self { report: Some(report), ..self.successor(&self.view, Arc::clone(&self.entry)) }
     }
 
-    /// Sets the timeout of lock waits.
     pub(crate) fn set_wait_ns(&self, timeout_ns: u64) {
         self.lock_wait_ns.store(timeout_ns, Relaxed);
     }
 
-    /// Returns the timeout of lock waits.
     pub(crate) fn wait_ns(&self) -> u64 {
         self.lock_wait_ns.load(Relaxed)
     }
 
-    /// Notes the number of the transaction's undo records.
     pub(crate) fn note_undo_records(&self, count: u64) {
         self.undo_records_count.store(count, Relaxed);
     }
 
-    /// Notes that a scan has locked a row exclusively, and that the row has not changed since the
-    /// scan read it (I4).
+    /// Notes that a scan has locked a row exclusively, and that the row has not changed since (I4).
     pub(crate) fn note_scanned(&self, tree: TreeId, key: &[u8], by: ScannedBy, peeked: Option<Peeked>) {
         let mut scanned = self.scanned.lock();
         (scanned.tree, scanned.by, scanned.peeked) = (Some(tree), by, peeked);
@@ -213,8 +201,8 @@ impl Locker {
         scanned.key.extend_from_slice(key);
     }
 
-    /// Returns how the last scan locked the row, if it is the row locked last and its lock is still
-    /// held. Moves the record that the scan found in the image of the row's leaf to `path`.
+    /// How the last scan locked the row, if it is the remembered one. Moves the record that the
+    /// scan found in the image of the row's leaf to `path`.
     pub(crate) fn scanned_by(&self, tree: TreeId, key: &[u8], path: &mut Path) -> Option<ScannedBy> {
         let mut scanned = self.scanned.lock();
         if scanned.tree != Some(tree) || scanned.key != key {
@@ -234,13 +222,12 @@ impl Locker {
         }
     }
 
-    /// Returns whether the caller wants its statement to end.
     pub(crate) fn is_interrupted(&self) -> bool {
         (self.interrupted)()
     }
 
-    /// Returns `Interrupted` if the caller wants its statement to end. To be called before each
-    /// retry, and regularly in long operations.
+    /// Returns `Interrupted` if the caller wants its statement to end. Call it before each retry,
+    /// and regularly in long operations.
     pub(crate) fn check_interrupted(&self) -> Result<()> {
         match self.is_interrupted() {
             true => Err(Error::Interrupted),
@@ -248,8 +235,7 @@ impl Locker {
         }
     }
 
-    /// Returns the writer of a record's version. Must be called under the latch of the record's
-    /// leaf (I2).
+    /// Must be called under the latch of the record's leaf (I2).
     pub(crate) fn writer_of(&self, version: Version) -> VersionWriter {
         let Some((txn, _)) = version else { return VersionWriter::Ended };
         if self.view.own_if(txn).is_some() {
@@ -261,26 +247,25 @@ impl Locker {
         }
     }
 
-    /// Sets whether rows changed since the transaction's snapshot are refused. To be called while
-    /// the snapshot is not open.
+    /// Sets whether rows changed since the transaction's snapshot are refused. Call it while the
+    /// snapshot is not open.
     pub(crate) fn refuse_changed(&self, refuses: bool) {
         self.refuses_changed.store(refuses, Relaxed);
         tell_watching(&self.view, refuses);
     }
 
-    /// Refuses no row until [`resume_refusals`](Self::resume_refusals): for records that depend on
-    /// rows which are checked themselves. Returns the argument for `resume_refusals`.
+    /// Refuses no row until [`resume_refusals`](Self::resume_refusals), which needs the result: for
+    /// records that depend on rows which are checked themselves.
     pub(crate) fn suspend_refusals(&self) -> bool {
         self.refuses_changed.swap(false, Relaxed)
     }
 
-    /// See [`suspend_refusals`](Self::suspend_refusals).
     pub(crate) fn resume_refusals(&self, refuses: bool) {
         self.refuses_changed.store(refuses, Relaxed);
     }
 
-    /// Returns `RecordChanged` if the transaction's snapshot does not see the version of a locked
-    /// row, and such rows are refused.
+    /// Returns `RecordChanged` if changed rows are refused and the transaction's snapshot does not
+    /// see the version of a locked row.
     pub(crate) fn check_unchanged(&self, version: Version) -> Result<()> {
         let Some((txn, _)) = version.filter(|_| self.refuses_changed.load(Relaxed)) else { return Ok(()) };
         let sees = || self.view.reader().sees(txn, self.view.own_if(txn));
@@ -296,7 +281,7 @@ impl Locker {
         patience == Patience::Waits && self.lock_wait_ns.load(Relaxed) > 0
     }
 
-    /// Requests a lock. Does not block. Errors: `Deadlock`, `LockTableFull`.
+    /// Does not block. Errors: `Deadlock`, `LockTableFull`.
     pub(crate) fn ask(&self, mut lock: Lock<'_>, patience: Patience) -> Result<Asked> {
         let wait = if self.is_patient(patience) {
             Wait::Queue { undo_records_count: self.undo_records_count.load(Relaxed) }
@@ -327,9 +312,9 @@ impl Locker {
     /// Requests `lock` on the record of `key`, whose version belongs to another open transaction,
     /// or to one whose commit is just being published (durability::M13). If the caller is going to
     /// wait, the lock of `holder` is entered in the lock table first. A caller that gets the lock
-    /// checks the record again, because the holder may have ended, or may have released the row
-    /// although it still has to roll back an older change of it. A record lock is released before
-    /// that check, which requests the lock again.
+    /// checks the record again: the holder may have ended, or may have released the row although it
+    /// still has to roll back an older change of it. A record lock is released before that check,
+    /// which requests the lock again.
     pub(crate) fn ask_behind(
         &self,
         holder: TxnId,
@@ -355,8 +340,8 @@ impl Locker {
     }
 
     /// Like [`ask_behind`](Self::ask_behind) for a row, which is always checked again. First
-    /// releases the lock that the caller already has on the row: a rollback released the row and
-    /// has reached an older change of it.
+    /// releases the caller's own lock on the row, if any: a rollback released the row and has
+    /// reached an older change of it.
     pub(crate) fn ask_behind_for_row(
         &self,
         holder: TxnId,
@@ -372,8 +357,7 @@ impl Locker {
         })
     }
 
-    /// Requests the lock of a row whose version is by `writer`. Must be called under the latch of
-    /// its leaf (I2).
+    /// Must be called under the latch of the row's leaf (I2).
     fn ask_for_row(
         &self,
         (tree, key): (TreeId, &[u8]),
@@ -389,7 +373,7 @@ impl Locker {
         }
     }
 
-    /// Yields so that the writer in the way can end before the caller checks again. Errors:
+    /// Yields, so that the writer in the way can end before the caller checks again. Errors:
     /// `Interrupted`, and the error of a stopped engine.
     pub(crate) fn give_way(&self) -> Result<()> {
         std::thread::yield_now();
@@ -397,9 +381,8 @@ impl Locker {
         self.check_interrupted()
     }
 
-    /// Waits for the answer to a request for a row or a range. Errors: `LockTimeout`, `Deadlock`,
-    /// `Interrupted`, and `RollbackUnfinished` instead of `LockTimeout` if a blocker is a rollback
-    /// that meets errors.
+    /// Waits for a row or a range. Errors: `LockTimeout`, `Deadlock`, `Interrupted`, and
+    /// `RollbackUnfinished` instead of `LockTimeout` if a blocker is a rollback that meets errors.
     pub(crate) fn wait(&self, pending: &PendingLock) -> Result<()> {
         self.wait_in(Stage::RowLock, pending)
     }
@@ -438,9 +421,9 @@ impl Locker {
 
     /// Reports the sessions that the caller waits for. Repeated, because the blockers may change.
     ///
-    /// A blocker may end meanwhile, and its session may start another transaction that does not
-    /// block the caller. So a session is reported only if it has stayed in one transaction since
-    /// before it was seen to block.
+    /// A blocker may end meanwhile, and its session start a transaction that does not block the
+    /// caller. So a session is reported only if it has stayed in one transaction since it was seen
+    /// to block.
     fn report_blockers(&self) {
         let Some(report) = &self.report else { return };
         let (locks, roster) = (&self.core.locks, &self.core.transactions.roster);
@@ -462,7 +445,6 @@ impl Locker {
         }
     }
 
-    /// Returns the error of a transaction that timed out waiting for one of `blockers`.
     pub(crate) fn timeout(&self, blockers: &[Owner]) -> Error {
         match self.core.unfinished.failed_among(blockers) {
             Some((txn, reason)) => Error::RollbackUnfinished { txn, reason },
@@ -473,8 +455,7 @@ impl Locker {
         }
     }
 
-    /// Takes a lock that needs no record lookup. Waits; the errors are those of [`ask`](Self::ask)
-    /// and [`wait`](Self::wait).
+    /// Waits; the errors are those of [`ask`](Self::ask) and [`wait`](Self::wait).
     pub(crate) fn acquire(&self, lock: Lock<'_>) -> Result<()> {
         let stage = if let Lock::Table(..) = lock { Stage::TableLock } else { Stage::RowLock };
         match self.ask(lock, Patience::Waits)? {
@@ -484,12 +465,11 @@ impl Locker {
         }
     }
 
-    /// Locks a table.
     pub(crate) fn lock_table(&self, table: TableId, mode: TableMode) -> Result<()> {
         self.acquire(Lock::Table(table, mode))
     }
 
-    /// Locks a table if that requires no wait. Returns whether it did.
+    /// Locks a table if that requires no wait; returns whether it did.
     pub(crate) fn try_lock_table(&self, table: TableId, mode: TableMode) -> Result<bool> {
         Ok(matches!(self.ask(Lock::Table(table, mode), Patience::None)?, Asked::Held))
     }
@@ -536,14 +516,14 @@ impl Locker {
                 Asked::Refused => return Err(self.timeout(&[])),
             }
         };
-        // The row was requested twice. Release one request, so that one call releases the lock.
+        // The row was requested twice; one call must release the lock.
         if let Some(mode) = waited_for {
             self.unlock_row(table, key, mode);
         }
         Ok(locked)
     }
 
-    /// Looks up the row of `key`, and requests its lock under the latch of its leaf (I2).
+    /// Requests the row's lock under the latch of its leaf (I2).
     fn look_at_row(
         &self,
         table: &Table,
@@ -576,7 +556,6 @@ impl Locker {
     }
 }
 
-/// Informs purge, through the snapshot, whether rows changed since the snapshot are refused.
 fn tell_watching(view: &ReadView, refuses: bool) {
     view.reader().watch(sound!(refuses, "purge: forget who watches for changes"));
 }

@@ -12,10 +12,9 @@ use crate::leaves::Expect;
 use crate::table::definitions::handle::Table;
 use crate::table::shared::parts::Core;
 
-/// The entries of a row that are looked up.
 #[derive(Clone, Copy)]
 pub(in crate::table) enum Seen<'a> {
-    /// All entries: in redo, which does not know the old payload.
+    /// All: redo does not know the old payload.
     All,
     /// Entries whose leaf is in memory. In redo of transactions that certainly commit: the old
     /// entry is removed and the new entry is put without a lookup.
@@ -24,7 +23,7 @@ pub(in crate::table) enum Seen<'a> {
     UnlessSettled(Settled<'a>),
 }
 
-/// The data needed to leave the entries of a settled row unseen.
+/// For leaving the entries of a settled row unseen.
 #[derive(Clone, Copy)]
 pub(in crate::table) struct Settled<'a> {
     core: &'a Core,
@@ -36,7 +35,6 @@ pub(in crate::table) struct Settled<'a> {
 }
 
 impl Writer {
-    /// Reads the old row.
     pub(in crate::table) fn read_old_row(&mut self, table: &Table) -> Result<()> {
         self.old_values.clear();
         if self.change.op == RowOp::Insert {
@@ -51,7 +49,7 @@ impl Writer {
         table.find_stored_values(change.held(&change.old), old_values)
     }
 
-    /// Looks up the new key, if the operation adds a row there. Returns whether a row exists.
+    /// Looks up the new key, if the operation adds a row there; returns whether a row exists.
     pub(in crate::table) fn look_at_new_row(&mut self, table: &Table) -> Result<bool> {
         let Writer { change, paths, .. } = self;
         if change.op == RowOp::Delete || change.keeps_key() {
@@ -66,7 +64,6 @@ impl Writer {
         Ok(false)
     }
 
-    /// Pairs the old entries with the new ones.
     pub(in crate::table) fn add_entries(
         &mut self,
         core: &Core,
@@ -99,8 +96,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Adds one entry. Looks up the old entry and checks that the new entry does not exist, unless
-    /// their leaf is not in memory and the entry may be left unseen.
+    /// Looks up the old entry and checks that the new entry does not exist, unless their leaf is
+    /// not in memory and the entry may be left unseen.
     pub(in crate::table) fn add_entry(
         &mut self,
         table: &Table,
@@ -165,8 +162,7 @@ impl Writer {
         }
         match change.look(tree, key, path)? {
             Some((false, held)) => Ok(Found::Record(held)),
-            // The earlier change may have been made without a lookup. Missing entries are counted
-            // when the change is applied.
+            // The earlier change may have made no lookup. Applying this one counts missing entries.
             _ if !matches!(seen, Seen::UnlessSettled(_)) => {
                 tree.leaves().note_missing(tree.def().id);
                 Ok(Found::Nothing)
@@ -175,8 +171,7 @@ impl Writer {
         }
     }
 
-    /// Checks that the new entry does not exist. Skips the lookup if the leaf is cold and at most a
-    /// delete mark that no reader needs can exist there.
+    /// Skips the lookup in a cold leaf that has at most a delete mark which no reader needs.
     fn look_at_new_entry(
         &mut self,
         table: &Table,
@@ -206,7 +201,7 @@ impl Writer {
 }
 
 impl Seen<'_> {
-    /// Returns the expected old entry, if it is known without a lookup.
+    /// The expected old entry, if known without a lookup.
     fn expect_of_old(&self, change: &Change) -> Option<Expect> {
         match self {
             Seen::All => None,
@@ -223,8 +218,8 @@ impl Seen<'_> {
         }
     }
 
-    /// Returns whether no reader needs a record that may exist under the new entry's key: there is
-    /// no record under the new key of the row, or every snapshot sees that record (leaves::B8).
+    /// Whether no reader needs a record that may exist under the new entry's key: the new key of
+    /// the row has no record, or one that every snapshot sees (leaves::B8).
     fn is_first_of_its_key(&self, change: &Change) -> bool {
         let in_place = if change.keeps_key() { Some(change.old) } else { change.marked };
         let is_first = match (in_place, self) {

@@ -13,12 +13,11 @@ use crate::table::definitions::handle::Table;
 use crate::table::shared::room::Need;
 use crate::txn::start_record;
 
-/// Bytes of an undo record in addition to keys and rows, for the row and for each entry.
+/// Bytes of an undo record besides keys and rows, for the row and for each entry.
 const UNDO_BYTES_MORE: usize = 96;
 
 impl Writer {
-    /// Runs the mini-transaction in redo, for a transaction that commits: without an undo record,
-    /// because there are no readers.
+    /// For redo of a transaction that commits: writes no undo record, because there are no readers.
     pub(in crate::table) fn execute_for_good(&mut self, on: Target<'_>) -> Result<()> {
         let Target { core, slot, table, .. } = on;
         reach::mark("row operation redone for good");
@@ -36,7 +35,6 @@ impl Writer {
         Ok(())
     }
 
-    /// Runs the mini-transaction.
     pub(in crate::table) fn execute(&mut self, on: Target<'_>) -> Result<()> {
         let Target { core, slot, table, interrupted, .. } = on;
         self.change.plan_forward(Gone::Marked);
@@ -70,12 +68,11 @@ impl Writer {
             slot.note_garbage();
         }
         self.unclaimed.clear();
-        // The row operation is done: a failure to merge small pages does not fail it.
+        // The row operation is done: a failed merge does not fail it.
         core.note_merge(self.paths.merge_small(table, &self.change));
         Ok(())
     }
 
-    /// Encodes the log record.
     fn encode_log(&mut self, txn: TxnId, table: &Table, auto_increment: u64) {
         let change = &self.change;
         let new_key = if change.keeps_key() { &[][..] } else { change.get(change.new_key) };
@@ -101,7 +98,7 @@ impl Writer {
         encode_row(&mut self.buffers.log, change.op, txn, &row, &self.large, entries);
     }
 
-    /// Appends the body of the undo record to the head already in the buffer.
+    /// The head is already in the buffer.
     fn encode_undo(&mut self, table: &Table) {
         let Writer { change, buffers, freed, .. } = self;
         let new_key = if change.keeps_key() { &[][..] } else { change.get(change.new_key) };

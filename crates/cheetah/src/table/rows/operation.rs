@@ -10,8 +10,8 @@
 //! When another transaction is in the way, with a row of the same unique key or a locked range, the
 //! operation waits for it without latches and then starts over. During the wait it holds locks, and
 //! the pins of the paths searched so far, which are only hints for the next attempt. Range locks
-//! are checked before the change, and again after it: a scan that locked a range in between has not
-//! seen the new record, so the operation is rolled back. A later scan sees the new record.
+//! are checked before and after the change: a scan that locked a range in between has not seen the
+//! new record, so the operation is rolled back. A later scan sees the new record.
 //!
 //! Invariants
 //!   I1  A refusal (duplicate key, limit, disk full) changes nothing: large values already written
@@ -33,7 +33,6 @@ use crate::table::history::rollback;
 use crate::table::shared::counters::Counters;
 use crate::table::shared::purge_latch::PurgeLatch;
 
-/// The outcome of an attempt.
 #[derive(Debug)]
 enum Attempt {
     Done,
@@ -43,9 +42,8 @@ enum Attempt {
     RollBack(Obstacle),
 }
 
-/// Maximum number of times that a row with the same unique key is found deleted. Other transactions
-/// can delete and insert it repeatedly, but if that happens more often than this, the index is
-/// assumed to be damaged.
+/// Times that a row with the same unique key may be found deleted. Other transactions can delete
+/// and insert it repeatedly, but after this many the index is assumed to be damaged.
 const GONE_TIMES_MAX: u32 = 10_000;
 
 impl Writer {
@@ -64,7 +62,6 @@ impl Writer {
         Ok(())
     }
 
-    /// Like [`run_all`](Self::run_all), without the entries of disabled indexes.
     fn run_without_disabled(&mut self, on: Target<'_>, request: RowRequest<'_>) -> Result<()> {
         let is_kept = |index_no: usize| !on.table.is_disabled(index_no);
         let secondary = request.new_entries().iter().filter(|entry| is_kept(entry.index_no));
@@ -89,9 +86,8 @@ impl Writer {
         done.map(drop)
     }
 
-    /// Attempts the operation until it is done. `key_locks` counts the lock requests for a new key
-    /// at which no row exists. Returns how a scan locked the old row, if the row was not locked
-    /// again.
+    /// `key_locks` counts the lock requests for a new key at which no row exists. Returns how a
+    /// scan locked the old row, if the row was not locked again.
     fn run_until_done(
         &mut self,
         on: Target<'_>,

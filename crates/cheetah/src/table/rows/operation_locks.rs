@@ -1,6 +1,6 @@
 //! The locks of a row operation, and the locks of other transactions that it has to wait for: rows
 //! with the same key, rows with the same unique key, and locked ranges. [`super::operation`]
-//! defines the order of the steps and what each one holds.
+//! defines the order of the steps and the locks of each.
 
 use super::locker::{Asked, Locked, Patience, ScannedBy, VersionWriter};
 use super::request::{must_be_unique, Locks, RowRequest, Target};
@@ -14,7 +14,7 @@ use crate::tree::{successor, SeekMode};
 use crate::txn::{Lock, LockMode};
 use std::ops::Bound;
 
-/// The reason why an operation has to wait before it can start over.
+/// Why an operation has to wait before it can start over.
 #[derive(Debug)]
 pub(in crate::table) enum Obstacle {
     /// The row of this key has or had the same unique key.
@@ -23,19 +23,17 @@ pub(in crate::table) enum Obstacle {
     Range(TreeId, Vec<u8>),
 }
 
-/// The locks that [`Writer::lock_rows`] found or took.
 #[derive(Clone, Copy, Default, Debug)]
 pub(in crate::table) struct RowLocks {
-    /// How a scan locked the old row, if the row was not locked again.
+    /// How a scan locked the old row, if it was not locked again.
     pub(in crate::table) gone_by: Option<ScannedBy>,
-    /// Whether the lock of a new key was requested, and no row exists there.
+    /// The lock of a new key was requested, and no row exists there.
     pub(in crate::table) has_new_key: bool,
 }
 
 impl Writer {
-    /// Locks the rows of the old and the new key. Leaves the paths to them prepared, so that the
-    /// operation does not search for them again. Waits, with no latch held (I1 of
-    /// [`super::locker`]).
+    /// Locks the rows of the old and the new key, and leaves the paths to them prepared for the
+    /// operation. Waits, with no latch held (I1 of [`super::locker`]).
     pub(in crate::table) fn lock_rows(
         &mut self,
         on: Target<'_>,
@@ -63,7 +61,7 @@ impl Writer {
         Ok(done)
     }
 
-    /// Waits for `obstacle`. Returns `false` if it is a row that no longer exists.
+    /// Returns `false` if `obstacle` is a row that no longer exists.
     pub(in crate::table) fn wait_for(&mut self, on: Target<'_>, obstacle: Obstacle) -> Result<bool> {
         let Some(Locks { locker, duplicates, .. }) = on.locks else { return Ok(true) };
         match obstacle {
@@ -83,7 +81,7 @@ impl Writer {
         }
     }
 
-    /// Returns the first key that the operation puts into a range locked by another transaction.
+    /// The first key that the operation puts into a range locked by another transaction.
     pub(in crate::table) fn range_of_others(&self, on: Target<'_>) -> Result<Option<Obstacle>> {
         let (Some(Locks { locker, .. }), change) = (on.locks, &self.change) else { return Ok(None) };
         if !sound!(true, "rows: do not ask for ranges") {
@@ -104,8 +102,7 @@ impl Writer {
         Ok(None)
     }
 
-    /// Refuses a row if another row has one of its unique keys. Returns the row to wait for if that
-    /// is not decided yet.
+    /// Refuses a row with another's unique key. Returns the row to wait for if that is undecided.
     pub(in crate::table) fn check_unique(
         &mut self,
         on: Target<'_>,
@@ -126,8 +123,8 @@ impl Writer {
         Ok(None)
     }
 
-    /// Looks for another row with the unique key of `entry`: returns `DuplicateKey`, or the row
-    /// that must be locked first to decide.
+    /// Returns `DuplicateKey`, or the row that must be locked first to decide whether it has the
+    /// unique key of `entry`.
     fn find_same_key(&mut self, on: Target<'_>, entry: &SecondaryEntry<'_>) -> Result<Option<Vec<u8>>> {
         let Writer { change, paths, duplicate, .. } = self;
         let tree = on.table.tree(entry.index_no)?;
@@ -170,7 +167,7 @@ impl Writer {
     }
 }
 
-/// Releases the lock requests for the key of a row that is not inserted, or not yet.
+/// The row is not inserted, or not yet.
 pub(in crate::table) fn give_back_key(on: Target<'_>, request: &RowRequest<'_>, key_locks: &mut u32) {
     let requests = std::mem::take(key_locks);
     if let (Some(Locks { locker, .. }), Some(new)) = (on.locks, &request.new) {
@@ -180,13 +177,13 @@ pub(in crate::table) fn give_back_key(on: Target<'_>, request: &RowRequest<'_>, 
 
 /// Locks the absent unique keys of a new row in the indexes before `index_no`, so that no other
 /// transaction inserts them. The caller changes the row that has the key of `index_no`, which is
-/// correct only while no row has the earlier keys. To be called with the row's key locked and the
+/// correct only while no row has the earlier keys. Must be called with the row's key locked and the
 /// latches of its unique keys held.
 pub(in crate::table) fn keep_absent(on: Target<'_>, new: &NewRow<'_>, index_no: usize) -> Result<()> {
     let Some(Locks { locker, keeps_absent: true, .. }) = on.locks else { return Ok(()) };
     let mode = LockMode::Shared;
     if !on.table.hidden_key() {
-        // A lock of a record, not of a range, so that a transaction can take a million of them.
+        // A record lock, not a range lock, so that a transaction can take a million of them.
         let tree = on.table.clustered().def().id;
         locker.ask(Lock::Record { tree, key: new.key, mode }, Patience::None)?;
     }
@@ -200,9 +197,8 @@ pub(in crate::table) fn keep_absent(on: Target<'_>, new: &NewRow<'_>, index_no: 
 }
 
 /// Releases the locks of the rows that the operation changed (I2 of [`super::operation`]).
-/// `gone_by` is how a scan had locked the old row. A row inside a range locked by a scan has no
-/// lock of its own, unless an earlier statement locked the row alone: that lock stays until the
-/// transaction ends.
+/// `gone_by`: how a scan had locked the old row. A row inside a range locked by a scan has no lock
+/// of its own, unless an earlier statement locked the row alone, until the transaction ends.
 pub(in crate::table) fn forget_locks(on: Target<'_>, request: &RowRequest<'_>, gone_by: Option<ScannedBy>) {
     let Some(Locks { locker, .. }) = on.locks else { return };
     let tree = on.table.clustered().def().id;

@@ -9,17 +9,16 @@ use crate::format::log_record::RowOp;
 use crate::format::undo_record::{Before, UndoEntry, UndoRow};
 use crate::table::definitions::handle::Table;
 
-/// How old rows and entries are deleted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Gone {
-    /// They are marked as deleted, for readers that still see them.
+    /// Marked as deleted, for readers that still see them.
     Marked,
-    /// They are removed: no reader sees them, and the operation is never rolled back.
+    /// No reader sees them, and the operation is never rolled back.
     Removed,
 }
 
 impl Change {
-    /// Plans the operation. The lookups made for it must still hold.
+    /// The operation's lookups must still hold.
     pub(crate) fn plan_forward(&mut self, gone: Gone) {
         let keeps_key = self.keeps_key();
         let goes = |held: &FoundRecord| match gone {
@@ -66,7 +65,7 @@ impl Change {
         self.rows = rows_of(self.op);
     }
 
-    /// Plans to undo `row`. `is_settled` returns whether every snapshot sees the version of a
+    /// Plans to undo `row`. `is_settled`: whether every snapshot sees the version of a
     /// delete-marked record. Such a record is not restored: purge may have passed it and would
     /// never remove it. Entries of dropped indexes are left out.
     pub(crate) fn plan_backward(
@@ -128,15 +127,14 @@ impl Change {
         Work::Replace { payload, stamp: Stamp::Of(before.version), marked }
     }
 
-    /// Starts a purge of the records that `row` marked as deleted, for
-    /// [`plan_removal`](Self::plan_removal).
+    /// For [`plan_removal`](Self::plan_removal) of the records that `row` marked as deleted.
     pub(crate) fn start_purge(&mut self, row: &UndoRow<'_>) {
         self.start(RowOp::Delete, row.old_key, b"");
     }
 
-    /// Plans to remove the record of the row's old key, or of one of its entries. `is_dead` decides
-    /// from the record's delete mark and version; its answer must hold until the change is applied.
-    /// Outside mini-transactions; may do I/O.
+    /// Plans to remove the record of the row's old key, or of one of its entries, if `is_dead`
+    /// accepts its delete mark and version; that must hold until the change is applied. Outside
+    /// mini-transactions; may do I/O.
     pub(crate) fn plan_removal(
         &mut self,
         table: &Table,

@@ -1,13 +1,12 @@
-//! Repeats logged row operations: either as a whole, as in the first run, or split into changes of
-//! single records, which are applied in key order.
+//! Repeats logged row operations, as a whole as in the first run, or split into changes of single
+//! records, which are applied in key order.
 //!
 //! Invariants
 //!   I1  [`Writer::redo`] runs the code of the first run with the values in the log, without
 //!       uniqueness checks and locks. If it knows that the transaction commits, it writes no undo
 //!       records.
 //!   I2  An operation is split only if its transaction certainly commits and its new row has no
-//!       large values. So only the final state of a record matters: of several changes to one
-//!       record, the last one counts.
+//!       large values. So only the last of several changes to one record matters.
 //!   I3  The changes of a split operation outside the trees (row counts, auto-increment values) are
 //!       made at once, by the thread that reads the log.
 
@@ -26,21 +25,18 @@ use crate::table::shared::parts::Core;
 use crate::table::shared::room::Need;
 use crate::tree::{Changed, Removed};
 
-/// The change to one record of a tree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecordChange<'a> {
     pub(crate) index_no: usize,
-    /// The stored key.
     pub(crate) key: &'a [u8],
-    /// Whether a settled record exists before the change.
+    /// A settled record exists before the change.
     pub(crate) was_there: bool,
-    /// The stored payload of the record after the change; none if the record is removed.
+    /// The stored payload after the change; `None` if the record is removed.
     pub(crate) payload: Option<&'a [u8]>,
 }
 
 impl Writer {
-    /// Repeats a logged row operation of a transaction that certainly commits, if `commits` is set,
-    /// or that may be rolled back.
+    /// `commits`: the transaction certainly commits; otherwise it may be rolled back.
     pub(crate) fn redo(
         &mut self,
         on: Target<'_>,
@@ -69,7 +65,7 @@ impl Writer {
         let may_roll_back = sound!(!is_for_good, "redo: leave entries unseen of what may be rolled back");
         let seen = if may_roll_back { Seen::All } else { Seen::RedoneForGood };
         let new_len = self.change.get(self.change.new_key).len();
-        // When a damaged database is copied, the secondary indexes of the copy are rebuilt.
+        // The secondary indexes of the copy of a damaged database are rebuilt.
         let entries = if on.core.losses.is_some() { &[] } else { entries };
         for entry in entries {
             self.add_entry(table, table.position_of_logged(entry.index)?, entry, new_len, seen)?;
@@ -80,8 +76,7 @@ impl Writer {
         }
     }
 
-    /// Splits a logged row operation (I2) and passes the change of each record to `each`. Does no
-    /// I/O of its own.
+    /// Splits a logged row operation (I2). Does no I/O of its own.
     pub(crate) fn take_apart(
         &mut self,
         on: Target<'_>,
@@ -129,8 +124,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Applies the final change of a record of `table`. Returns `Corruption` if a row exists that
-    /// must not, or is missing.
+    /// Returns `Corruption` if a row exists that must not, or is missing.
     pub(crate) fn apply_record_change(
         &mut self,
         core: &Core,
@@ -158,8 +152,7 @@ impl Writer {
             (_, is_there) if is_there == was_there => {}
             (0, true) => return Err(disagrees(table, "the new row already exists")),
             (0, false) => return Err(disagrees(table, "the row to change is missing")),
-            // As for entries that are left unseen, the mismatch is counted, and the entry ends up
-            // correct.
+            // As for entries left unseen, the mismatch is counted, and the entry ends up correct.
             (_, false) => tree.leaves().note_missing(tree.def().id),
             (_, true) => tree.leaves().note_live_replaced(tree.def().id),
         }

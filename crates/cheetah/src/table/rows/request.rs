@@ -11,20 +11,19 @@ use crate::table::shared::parts::Core;
 use crate::txn::{LockMode, Slot};
 use std::sync::Arc;
 
-/// The writer, and the table.
 #[derive(Clone, Copy)]
 pub(crate) struct Target<'a> {
     pub(crate) core: &'a Core,
     pub(crate) slot: &'a Arc<Slot>,
     pub(crate) table: &'a Table,
-    /// The locks to take; none if no other transaction can reach the rows.
+    /// None if no other transaction can reach the rows.
     pub(crate) locks: Option<Locks<'a>>,
-    /// Returns whether the statement is to end. Called during waits and before retries.
+    /// Whether the statement is to end; called during waits and before retries.
     pub(crate) interrupted: &'a dyn Fn() -> bool,
 }
 
 impl Target<'_> {
-    /// Returns `Interrupted` if the statement is to end. Called before retries.
+    /// Called before retries.
     pub(in crate::table) fn check_interrupted(&self) -> Result<()> {
         match (self.interrupted)() {
             true => Err(Error::Interrupted),
@@ -33,14 +32,12 @@ impl Target<'_> {
     }
 }
 
-/// How a row operation locks.
 #[derive(Clone, Copy)]
 pub(crate) struct Locks<'a> {
     pub(crate) locker: &'a Locker,
-    /// The mode in which to lock a row that has the new row's unique key: the mode that the caller
-    /// needs for its next operation.
+    /// How to lock a row that has the new row's unique key: as the caller's next operation needs.
     pub(crate) duplicates: LockMode,
-    /// Whether the absent unique keys of a refused row stay locked: see
+    /// The absent unique keys of a refused row stay locked: see
     /// [`operation_locks::keep_absent`](super::operation_locks::keep_absent).
     pub(crate) keeps_absent: bool,
 }
@@ -49,50 +46,46 @@ pub(crate) struct Locks<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowRequest<'a> {
     pub(in crate::table) op: RowOp,
-    /// The key of the old row; empty for an insert.
+    /// Empty for an insert.
     pub(in crate::table) old_key: &'a [u8],
-    /// The new row; none for a delete.
+    /// `None` for a delete.
     pub(in crate::table) new: Option<NewRow<'a>>,
     pub(in crate::table) old_entries: &'a [OldEntry<'a>],
 }
 
 impl<'a> RowRequest<'a> {
-    /// Returns a request to insert `new`.
     pub(crate) fn insert(new: &NewRow<'a>) -> Self {
         Self { op: RowOp::Insert, old_key: b"", new: Some(*new), old_entries: &[] }
     }
 
-    /// Returns a request to change the row of `old_key`.
     pub(crate) fn update(old_key: &'a [u8], new: &NewRow<'a>, old_entries: &'a [OldEntry<'a>]) -> Self {
         Self { op: RowOp::Update, old_key, new: Some(*new), old_entries }
     }
 
-    /// Returns a request to delete the row of `old_key`.
     pub(crate) fn delete(old_key: &'a [u8], old_entries: &'a [OldEntry<'a>]) -> Self {
         Self { op: RowOp::Delete, old_key, new: None, old_entries }
     }
 
-    /// Returns the key of the new row; empty for a delete.
+    /// Empty for a delete.
     pub(in crate::table) fn new_key(&self) -> &'a [u8] {
         self.new.map_or(b"", |new| new.key)
     }
 
-    /// Returns the key of the old row; none for an insert.
+    /// `None` for an insert.
     pub(in crate::table) fn gone_key(&self) -> Option<&'a [u8]> {
         (self.op != RowOp::Insert).then_some(self.old_key)
     }
 
-    /// Returns the key of the new row, unless the old row has the same key.
+    /// `None` if the old row has the same key.
     pub(in crate::table) fn added_key(&self) -> Option<&'a [u8]> {
         self.new.map(|new| new.key).filter(|&key| self.gone_key() != Some(key))
     }
 
-    /// Returns the entries of the new row.
     pub(in crate::table) fn new_entries(&self) -> &'a [SecondaryEntry<'a>] {
         self.new.map_or(&[], |new| new.secondary)
     }
 
-    /// Returns the keys that the new row adds to unique indexes.
+    /// The keys that the new row adds to unique indexes.
     pub(in crate::table) fn unique_keys(
         &self,
         table: &'a Table,
@@ -102,13 +95,11 @@ impl<'a> RowRequest<'a> {
     }
 }
 
-/// Returns whether a second row with the key of `entry` is refused.
 pub(in crate::table) fn must_be_unique(table: &Table, entry: &SecondaryEntry<'_>) -> bool {
     entry.check_unique && table.indexes().get(entry.index_no).is_some_and(|index| index.unique)
 }
 
-/// Refuses keys and payloads that are too long for their trees, so that the mini-transaction never
-/// has to refuse them.
+/// Refuses keys and payloads too long for their trees before the mini-transaction.
 pub(in crate::table) fn check_limits(table: &Table, new: Option<&NewRow<'_>>) -> Result<()> {
     let Some(new) = new else { return Ok(()) };
     let key_max =
@@ -123,8 +114,8 @@ pub(in crate::table) fn check_limits(table: &Table, new: Option<&NewRow<'_>>) ->
     Ok(())
 }
 
-/// Refuses a request without the entry of an enabled index: the index would silently lack the row,
-/// or keep an entry without a row.
+/// Refuses a request without the entry of an enabled index, which would silently lack the row, or
+/// keep an entry without a row.
 pub(in crate::table) fn check_entries(table: &Table, request: &RowRequest<'_>) -> Result<()> {
     let enabled = || (1..table.indexes().len()).filter(|&index_no| !table.is_disabled(index_no));
     let new = || request.new_entries().iter().map(|entry| entry.index_no);

@@ -1,8 +1,8 @@
 //! Moving large values out of a row, so that the row fits a leaf.
 //!
 //! Invariants
-//!   I1  The choice of the values that are moved out depends on the row and the limit only: redo
-//!       moves out the same values.
+//!   I1  The choice of the values to move out depends only on the row and the limit: redo moves out
+//!       the same ones.
 //!   I2  The largest values are moved first, and no more than needed: short values next to each
 //!       other compress best in the leaf.
 
@@ -15,11 +15,8 @@ use std::ops::Range;
 /// A value of variable length in a stored row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Value {
-    /// The range of its bytes in the row.
     pub(crate) at: Range<usize>,
-    /// Whether the bytes are a locator.
     pub(crate) external: bool,
-    /// Whether the value is to be moved out.
     pub(crate) moves: bool,
 }
 
@@ -34,7 +31,7 @@ fn length_word(len: usize, external: bool) -> u64 {
     (len as u64) << 1 | u64::from(external)
 }
 
-/// Finds the values of variable length of `row`, in the order of their columns.
+/// In the order of their columns.
 pub(crate) fn find_values(row_format: &RowFormatVersion, row: &[u8], values: &mut Vec<Value>) -> Result<()> {
     values.clear();
     if row_format.is_opaque() {
@@ -68,8 +65,7 @@ fn parse(
     reader.finish()
 }
 
-/// Returns the number of bytes before the lengths of the values; the whole row if its row-format
-/// version is not known.
+/// The bytes before the lengths of the values; the whole row if its version is not known.
 fn head_bytes(row_format: &RowFormatVersion, row: &[u8]) -> usize {
     if row_format.is_opaque() {
         row.len()
@@ -78,7 +74,6 @@ fn head_bytes(row_format: &RowFormatVersion, row: &[u8]) -> usize {
     }
 }
 
-/// Marks the values that must be moved out so that the row has at most `limit` bytes.
 pub(crate) fn choose_moves(
     row_format: &RowFormatVersion,
     row: &[u8],
@@ -124,7 +119,7 @@ pub(crate) fn rebuild<'a>(
     Ok(())
 }
 
-/// Appends to `out` the row with its large values in place: `fetch(locator, out)` appends a value.
+/// `fetch(locator, out)` appends a value.
 pub(crate) fn inline_row(
     row_format: &RowFormatVersion,
     row: &[u8],

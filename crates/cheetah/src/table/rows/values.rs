@@ -1,5 +1,5 @@
-//! The new stored row of a row operation and its large values: which ones move out of the row,
-//! which ones are kept, and which ones are freed with the old row.
+//! The large values of a row operation: which ones move out of the new stored row, stay in use, or
+//! are freed with the old row.
 
 use super::large;
 use super::request::Target;
@@ -14,7 +14,6 @@ use crate::table::definitions::handle::Table;
 use crate::tree::Tree;
 
 impl Writer {
-    /// Builds the new stored row and writes its large values.
     pub(in crate::table) fn build_row(&mut self, on: Target<'_>, row: &[u8]) -> Result<()> {
         let table = on.table;
         let row_format = table.row_format();
@@ -34,8 +33,7 @@ impl Writer {
         self.rebuild_row(table, row)
     }
 
-    /// Builds the new stored row from a logged row, whose large values are already written or are
-    /// kept.
+    /// The large values of a logged row are already written or kept.
     pub(in crate::table) fn build_logged_row(
         &mut self,
         table: &Table,
@@ -48,8 +46,7 @@ impl Writer {
         self.rebuild_row(table, row)
     }
 
-    /// Assembles the row from the caller's or logged bytes and the locators written by this
-    /// operation.
+    /// Takes the bytes from the caller or the log, and the locators from this operation.
     fn rebuild_row(&mut self, table: &Table, row: &[u8]) -> Result<()> {
         let Writer { change, values, old_values, large, unclaimed, .. } = self;
         let mut sources = large.iter();
@@ -78,7 +75,6 @@ impl Writer {
         })
     }
 
-    /// Lists the large values of the old row that the new one does not keep.
     pub(in crate::table) fn collect_freed(&mut self, table: &Table) -> Result<()> {
         self.freed.clear();
         let Writer { change, values, old_values, large, freed, .. } = self;
@@ -100,14 +96,13 @@ impl Writer {
         Ok(())
     }
 
-    /// Returns whether the operation, once committed, leaves no large value for purge to free, and
-    /// has written none.
+    /// Whether no large value was written, and none is left for purge after a commit.
     pub(in crate::table) fn leaves_nothing(&self) -> bool {
         self.freed.is_empty() && !self.large.contains(&LargeSource::Written)
     }
 }
 
-/// Returns the maximum length of a stored row of a table. Longer rows move values out.
+/// Longer rows move values out.
 pub(in crate::table) fn row_bytes_max(table: &Table) -> usize {
     let tree = table.clustered();
     let mark = if table.has_older_formats() { FORMAT_MARK_BYTES } else { 0 };
@@ -115,8 +110,8 @@ pub(in crate::table) fn row_bytes_max(table: &Table) -> usize {
 }
 
 /// Like `row_bytes_max`, for a table not created yet, with pages of `page_bytes` and clustered keys
-/// of at most `key_bytes_max`. A row of at most this length never has a value out of line, even
-/// after columns were added and dropped.
+/// of at most `key_bytes_max`. A shorter row never has a value out of line, even after columns were
+/// added and dropped.
 pub fn inline_row_bytes(page_bytes: u32, key_bytes_max: usize) -> usize {
     let class = Tree::class_for(page_bytes, key_bytes_max);
     class.map_or(0, |class| max_payload_bytes(class.bytes(page_bytes), key_bytes_max) - FORMAT_MARK_BYTES)

@@ -7,8 +7,7 @@ use crate::format::log_record::LargeSource;
 use crate::format::row::LOCATOR_BYTES;
 use crate::format::undo_record::UndoBlob;
 
-/// The buffers and pins; [`super::operation`] uses them. Once the buffers have grown, only unique
-/// keys allocate memory per row.
+/// Once the buffers have grown, only unique keys allocate memory per row.
 #[derive(Default, Debug)]
 pub(crate) struct Writer {
     pub(crate) paths: Paths,
@@ -18,23 +17,22 @@ pub(crate) struct Writer {
     pub(in crate::table) values: Vec<Value>,
     pub(in crate::table) old_values: Vec<Value>,
     pub(in crate::table) large: Vec<LargeSource>,
-    /// Locators of the values that are freed when the transaction commits.
+    /// Locators of the values that a commit frees.
     pub(in crate::table) freed: Vec<u8>,
     /// The row with the same unique key that the transaction waited for last and has locked.
     pub(in crate::table) duplicate: Option<Vec<u8>>,
 }
 
 impl Writer {
-    /// Unpins everything; to be called when a statement ends.
+    /// Unpins everything at the end of a statement.
     pub(crate) fn release(&mut self) {
         self.paths.release();
     }
 }
 
-/// The large values that a transaction has written for its next row operation.
+/// Values written for the next row operation.
 #[derive(Default, Debug)]
 pub(crate) struct Unclaimed {
-    /// Pages of the value being written.
     pub(super) pages: Vec<PageId>,
     /// Locators of finished values, in order.
     pub(crate) finished: Vec<[u8; LOCATOR_BYTES]>,

@@ -1,7 +1,6 @@
-//! The tables that a transaction has changed, for users who query a table's last change time.
-//!
-//! The engine does not know the time of day: the caller sets the start time of its statement, and
-//! the tables get it at commit.
+//! The tables that a transaction has changed, with the time of the change for users: the start of
+//! the caller's statement, because the engine does not know the time of day. The tables get it at
+//! commit.
 
 use crate::table::definitions::handle::Table;
 use std::sync::Arc;
@@ -17,19 +16,19 @@ pub(crate) struct ChangedTables {
 #[derive(Debug)]
 struct Changed {
     table: Arc<Table>,
-    /// The number of undo records of the transaction before its first change of the table; `None`
-    /// if a rollback to a savepoint does not undo that change.
+    /// The transaction's undo records before its first change of the table; `None` if a rollback to
+    /// a savepoint does not undo that change.
     undo_no: Option<u64>,
     time: u64,
 }
 
 impl ChangedTables {
-    /// Sets the time of the changes that follow; 0: changes are not noted.
+    /// 0: changes are not noted.
     pub(crate) fn set_time(&mut self, time: u64) {
         self.time = time;
     }
 
-    /// Notes a change of the table, before which the transaction had `undo_no` undo records.
+    /// `undo_no`: the transaction's undo records before the change.
     #[inline]
     pub(crate) fn note(&mut self, table: &Arc<Table>, undo_no: Option<u64>) {
         if self.time == 0 {
@@ -45,18 +44,17 @@ impl ChangedTables {
         }
     }
 
-    /// Forgets the changes that a rollback to this undo record undid. Must be called after the
-    /// rollback.
+    /// Must be called after the rollback to this undo record.
     pub(crate) fn forget_since(&mut self, undo_no: u64) {
         self.tables.retain(|changed| changed.undo_no.is_none_or(|before| before < undo_no));
     }
 
-    /// Forgets all changes. Must be called after the transaction was rolled back.
+    /// Must be called after the transaction was rolled back.
     pub(crate) fn forget(&mut self) {
         self.tables.clear();
     }
 
-    /// Sets the last change times of the tables. Must be called after the commit.
+    /// Sets the tables' last change times. Must be called after the commit.
     pub(crate) fn tell(&mut self) {
         for changed in self.tables.drain(..) {
             changed.table.newest().set_changed_at(changed.time);

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Counts of events since the database was opened.
 #[derive(Default, Debug)]
 pub(crate) struct Counters {
     pub(crate) rows_inserted: AtomicU64,
@@ -18,8 +17,7 @@ pub(crate) struct Counters {
     pub(crate) purged_between_snapshots: AtomicU64,
     pub(crate) deadlocks: AtomicU64,
     pub(crate) lock_timeouts: AtomicU64,
-    /// Tables built by bulk loads, their rows, and the bytes written to temporary files to sort
-    /// them.
+    /// Bulk loads: tables built, their rows, and the bytes written to temporary files for sorting.
     pub(crate) loads: AtomicU64,
     pub(crate) loaded_rows: AtomicU64,
     pub(crate) load_spilled_bytes: AtomicU64,

@@ -8,13 +8,12 @@ use crate::base::SessionId;
 use crate::txn::{Deadlock, LockedOn, Owner, TableMode};
 use std::fmt::Write as _;
 
-/// IDs from here on stand for transactions that have not written and so have no ID of their own.
+/// IDs from here on stand for transactions that have not written and so have none.
 const READERS_FROM: u64 = 1 << 48;
 
 impl Core {
-    /// Sets which session a deadlock must spare. Of two sessions in one deadlock, `later` names the
-    /// session that must commit after the other one; the other one is not rolled back. Only the
-    /// first call has an effect.
+    /// Of two sessions in one deadlock, `later` names the one that must commit after the other; the
+    /// other is not rolled back. Only the first call has an effect.
     pub(crate) fn set_victim_choice(
         &self,
         later: impl Fn(SessionId, SessionId) -> Option<SessionId> + Send + Sync + 'static,
@@ -28,8 +27,7 @@ impl Core {
         });
     }
 
-    /// Counts a deadlock, writes its report, and calls the listener, if there is one. Called by the
-    /// victim, before it is rolled back.
+    /// Counts and reports a deadlock. Called by the victim, before it is rolled back.
     pub(crate) fn note_deadlock(&self) {
         Counters::add(&self.counters.deadlocks);
         if let (_, Some(deadlock)) = self.locks.deadlocks() {
@@ -41,7 +39,7 @@ impl Core {
         }
     }
 
-    /// Returns the ID under which views list an owner's transaction.
+    /// The ID by which views list an owner's transaction.
     pub(crate) fn number_of(&self, owner: Owner) -> u64 {
         let txn = self.transactions.roster.get(owner).and_then(|entry| entry.txn());
         txn.map_or(READERS_FROM | owner.0, |txn| txn.0)
@@ -82,7 +80,6 @@ impl Core {
         text + "\n"
     }
 
-    /// Describes a lock with the names of table and index, and the values of keys.
     pub(crate) fn tell_lock(&self, on: &LockedOn, mode: TableMode) -> String {
         let place = match on {
             LockedOn::Table(table) => {

@@ -15,21 +15,20 @@ use std::collections::HashSet;
 
 /// Pages that a walk frees in one step.
 const PAGES_PER_STEP: usize = 256;
-/// A temporary table with at most this many pages is freed by the thread that drops it: the pages
-/// are in the processor's cache, where the next temporary table reuses them.
+/// The thread that drops a temporary table frees it if it has no more pages: the next temporary
+/// table reuses them from the processor's cache.
 const PAGES_AT_ONCE_MAX: u64 = 8;
 
 /// A walk over all pages that frees the pages of dropped trees.
 #[derive(Default, Debug)]
 pub(crate) struct Dropping {
-    /// The trees whose pages this walk frees; empty between walks.
+    /// Empty between walks.
     trees: HashSet<TreeId>,
     next: PageId,
 }
 
 impl Dropping {
-    /// Takes one step of a walk that frees the pages of dropped trees. Returns whether there may be
-    /// more to do. Does I/O for pages with pending changes.
+    /// Returns whether there may be more to do. Does I/O for pages with pending changes.
     pub(crate) fn step(&mut self, catalog: &Catalog, pool: &Pool) -> Result<bool> {
         if self.trees.is_empty() {
             *self = Self { trees: catalog.trees_to_free(), next: PageId::NONE };
@@ -44,9 +43,9 @@ impl Dropping {
         Ok(true)
     }
 
-    /// Frees the pages of trees that were just dropped with a temporary table, if there are few
-    /// pages and no thread uses the trees. Otherwise, and after an error, the background frees
-    /// them. Does I/O for pages with pending changes, or pages that a checkpoint is writing.
+    /// Frees the pages of trees just dropped with a temporary table, if they are few and no thread
+    /// uses the trees. Otherwise, and after an error, the background frees them. Does I/O for pages
+    /// with pending changes, or pages that a checkpoint is writing.
     pub(crate) fn free_at_once(&mut self, trees: &HashSet<TreeId>, catalog: &Catalog, pool: &Pool) {
         let pages = trees.iter().map(|tree| pool.tree_bytes(*tree).pages).sum::<u64>();
         let is_free = |tree: &TreeId| !self.trees.contains(tree) && catalog.may_be_freed(*tree);

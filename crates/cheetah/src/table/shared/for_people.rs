@@ -9,14 +9,12 @@ use crate::table::key_encoding::KeyValue;
 use crate::txn::hex;
 use std::sync::OnceLock;
 
-/// Describes the connection with this ID.
 pub(crate) type TellConnection = Box<dyn Fn(u64) -> String + Send + Sync>;
 /// Formats a value of a key according to its part's
 /// [`shown_as`](crate::table::KeyPartEncoding::shown_as); returns an empty string if it cannot.
 pub(crate) type TellValue = Box<dyn Fn(u32, &[u8]) -> String + Send + Sync>;
-/// Returns the date and time of day.
 pub(crate) type TellTime = Box<dyn Fn() -> String + Send + Sync>;
-/// Called with the report of every deadlock.
+/// Receives the report of every deadlock.
 pub(crate) type Hear = Box<dyn Fn(&str) + Send + Sync>;
 
 /// See the module documentation. Only the first function set for each is used.
@@ -29,7 +27,7 @@ pub(crate) struct ForPeople {
 }
 
 impl ForPeople {
-    /// Returns the formatted value; hexadecimal digits if it cannot be formatted.
+    /// Hexadecimal digits if the value cannot be formatted.
     fn value(&self, value: &KeyValue) -> String {
         match value {
             KeyValue::Null => "NULL".to_owned(),
@@ -52,8 +50,7 @@ impl Core {
         Moment { at_ns: self.clock.now_ns(), time }
     }
 
-    /// Returns the formatted values of a key as stored in the index of `tree`, or hexadecimal
-    /// digits if they cannot be formatted.
+    /// The formatted values of a key stored in the index of `tree`, or hexadecimal digits.
     pub(crate) fn show_key(&self, tree: TreeId, key: &[u8]) -> String {
         let Some((table, index_no)) = self.catalog.by_tree(tree) else { return hex(key) };
         let encoding = table.key_encodings().ok().and_then(|keys| keys.get(index_no));

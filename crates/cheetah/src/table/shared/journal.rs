@@ -1,4 +1,4 @@
-//! The log, as code that makes changes uses it.
+//! The log, as used by code that makes changes.
 //!
 //! Invariants
 //!   I1  A log record is appended inside the mini-transaction that makes the change it describes.
@@ -21,8 +21,7 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Creates a journal without a log, until it is [started](Self::start). `log` is shared with
-    /// the checkpoints.
+    /// Has no log until it is [started](Self::start). `log` is shared with the checkpoints.
     pub(crate) fn new(log: Arc<OnceLock<Log>>, health: Arc<Health>) -> Self {
         Self { log, health, flush_mode: AtomicU8::new(1) }
     }
@@ -31,30 +30,29 @@ impl Journal {
         let _ = self.log.set(log);
     }
 
-    /// Returns the log; `None` during redo.
+    /// `None` during redo.
     pub(crate) fn log(&self) -> Option<&Log> {
         self.log.get()
     }
 
-    /// Sets the step that a commit waits for: 0 none, 1 a sync, 2 a write.
+    /// Sets what a commit waits for: 0 nothing, 1 a sync, 2 a write.
     pub(crate) fn set_flush_mode(&self, mode: u8) {
         self.flush_mode.store(mode, Relaxed);
     }
 
-    /// Returns the end of the log; 0 during redo.
+    /// 0 during redo.
     pub(crate) fn end(&self) -> Lsn {
         self.log.get().map_or(Lsn(0), Log::end)
     }
 
-    /// Appends a record (I1, I2) and returns its end. An error stops the engine, because the
-    /// mini-transaction is half done.
+    /// Returns the record's end (I1, I2). An error stops the engine in the middle of the change.
     pub(crate) fn append(&self, _mtr: &MiniTransaction<'_>, record: &[u8]) -> Result<Lsn> {
         let Some(log) = self.log.get() else { return Ok(Lsn(0)) };
         let (&kind, body) = record.split_first().expect("a log record has a kind");
         Ok(self.health.must("appending to the log", log.append(kind, body))?.end)
     }
 
-    /// Makes the log durable up to `lsn` as far as the flush mode requires at a commit.
+    /// Makes the log durable up to `lsn`, as far as the flush mode requires at a commit.
     pub(crate) fn flush_at_commit(&self, lsn: Lsn) -> Result<()> {
         if !sound!(true, "txn: acknowledge before the log is durable") {
             return Ok(());
@@ -67,9 +65,8 @@ impl Journal {
         self.log.get().map_or(Ok(()), |log| log.commit(lsn, mode))
     }
 
-    /// Like [`flush_at_commit`](Self::flush_at_commit), for a commit that another component repeats
-    /// after a power cut, so that it need not be durable. Mode 2 still writes it, as that mode
-    /// promises.
+    /// Like [`flush_at_commit`](Self::flush_at_commit), if another component repeats the commit
+    /// after a power cut: it need not be durable. Mode 2 still writes it, as promised.
     pub(crate) fn write_at_commit(&self, lsn: Lsn) -> Result<()> {
         match (self.log.get(), self.flush_mode.load(Relaxed)) {
             (Some(log), 2) => log.commit(lsn, FlushMode::Write),
@@ -77,7 +74,7 @@ impl Journal {
         }
     }
 
-    /// Makes the log durable up to `lsn`, whatever the flush mode.
+    /// Makes the log durable up to `lsn`, in every flush mode.
     pub(crate) fn sync(&self, lsn: Lsn) -> Result<()> {
         self.log.get().map_or(Ok(()), |log| log.sync_to(lsn))
     }

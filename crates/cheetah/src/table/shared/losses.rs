@@ -6,7 +6,7 @@ use crate::base::{Error, TableId};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashSet};
 
-/// Maximum number of left-out row keys per table. When it is reached, all rows are left out.
+/// Left-out row keys per table, beyond which all rows are left out.
 const DOUBTFUL_MAX: usize = 1 << 20;
 
 #[derive(Default, Debug)]
@@ -14,35 +14,30 @@ pub(crate) struct Losses(Mutex<Inner>);
 
 #[derive(Default, Debug)]
 struct Inner {
-    /// Losses of the database as a whole.
     notes: Vec<String>,
     changes: BTreeMap<TableId, LostChanges>,
     /// Rows that a rollback should have changed: their current versions were never committed.
     doubtful: BTreeMap<TableId, HashSet<Vec<u8>>>,
 }
 
-/// Changes of a table that could not be made.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct LostChanges {
     pub(crate) count: u64,
-    /// The error of the first of these changes.
     pub(crate) why: String,
 }
 
 impl Losses {
-    /// Notes a loss of the database as a whole.
     pub(crate) fn note(&self, what: String) {
         self.0.lock().notes.push(what);
     }
 
-    /// Notes that a change of a table could not be made.
     pub(crate) fn note_change(&self, table: TableId, error: &Error) {
         let mut inner = self.0.lock();
         let lost = inner.changes.entry(table);
         lost.or_insert_with(|| LostChanges { count: 0, why: error.to_string() }).count += 1;
     }
 
-    /// Notes that the row with this key may never have been committed.
+    /// The row may never have been committed.
     pub(crate) fn doubt(&self, table: TableId, key: &[u8]) {
         if key.is_empty() {
             return;
@@ -54,7 +49,6 @@ impl Losses {
         }
     }
 
-    /// Returns whether the row with this key is to be left out.
     pub(crate) fn is_doubtful(&self, table: TableId, key: &[u8]) -> bool {
         let inner = self.0.lock();
         let keys = inner.doubtful.get(&table);
@@ -65,7 +59,6 @@ impl Losses {
         self.0.lock().changes.get(&table).cloned()
     }
 
-    /// Returns the notes about the database as a whole.
     pub(crate) fn notes(&self) -> Vec<String> {
         self.0.lock().notes.clone()
     }

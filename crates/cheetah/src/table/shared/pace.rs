@@ -12,7 +12,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Creates the limits without threads, and with `io_capacity` I/O operations a second.
+    /// Limits for `io_capacity` operations a second without threads.
     pub(crate) fn new(io_capacity: u32) -> Self {
         Self {
             has_threads: Arc::default(),
@@ -21,7 +21,7 @@ impl Pace {
         }
     }
 
-    /// Returns whether background threads run, which make a checkpoint when writers wait for one.
+    /// Whether there are background threads, which make a checkpoint when writers wait for one.
     pub(crate) fn has_threads(&self) -> bool {
         self.has_threads.load(Relaxed)
     }
@@ -30,7 +30,7 @@ impl Pace {
         self.has_threads.store(has_threads, Relaxed);
     }
 
-    /// Returns the I/O operations per second that the background may use when nothing is urgent.
+    /// I/O operations per second that the background may use when nothing is urgent.
     pub(crate) fn io_capacity(&self) -> u32 {
         self.io_capacity.load(Relaxed)
     }
@@ -39,7 +39,7 @@ impl Pace {
         self.io_capacity.store(operations_per_second, Relaxed);
     }
 
-    /// Notes a change that is not logged: of a temporary table.
+    /// Notes an unlogged change, that is, one of a temporary table.
     pub(crate) fn note_unlogged(&self) {
         self.unlogged.fetch_add(1, Relaxed);
     }
@@ -48,8 +48,7 @@ impl Pace {
         self.unlogged.load(Relaxed)
     }
 
-    /// Returns the values for the checkpoints: whether threads run, operations per second, unlogged
-    /// changes.
+    /// For the checkpoints: whether threads run, operations per second, unlogged changes.
     pub(crate) fn shared(&self) -> (Arc<AtomicBool>, Arc<AtomicU32>, Arc<AtomicU64>) {
         (Arc::clone(&self.has_threads), Arc::clone(&self.io_capacity), Arc::clone(&self.unlogged))
     }

@@ -1,4 +1,4 @@
-//! The parts of an open database, and the operations that use several of them. [`Core`] gives a
+//! The parts of an open database, and operations that use several of them. [`Core`] gives a
 //! checkpoint its [`StateAtSwitch`].
 
 use super::counters::Counters;
@@ -48,27 +48,24 @@ pub(crate) struct Core {
     pub(crate) startup: Startup,
     pub(crate) pace: Pace,
     pub(crate) reliefs: Reliefs,
-    /// Rollbacks that transactions left to the background.
     pub(crate) unfinished: Unfinished,
-    /// Prepared transactions without a session, waiting for the coordinator's decision.
+    /// Without a session, waiting for the coordinator's decision.
     pub(crate) prepared: Prepared,
     pub(crate) purge: Purge,
     /// Rows that purge stays away from.
     pub(crate) purge_latches: PurgeLatches,
     /// Keys of unique indexes that writers are about to add.
     pub(crate) unique_keys: UniqueKeys,
-    /// The sorters of loads.
     pub(crate) sorting: Sorting,
     pub(crate) dropping: Mutex<Dropping>,
     pub(crate) statistics: StatisticsWork,
-    /// The losses of a database that is opened only to be copied; then no table is quarantined.
+    /// Set for a database that is opened only to be copied; then no table is quarantined.
     pub(crate) losses: Option<Losses>,
 }
 
 opaque!(Core);
 
 impl Core {
-    /// Lists a transaction that startup found open, with a new owner.
     pub(crate) fn list_found(&self, slot: &Slot) -> Listed {
         let listed = self.transactions.roster.enter(self.transactions.new_owner(), None);
         listed.begin(|| self.clock.now_ns());
@@ -77,20 +74,20 @@ impl Core {
         listed
     }
 
-    /// Begins a stall of the calling thread. The stall ends when the returned guard is dropped.
+    /// The stall of the calling thread ends when the returned guard is dropped.
     #[must_use]
     pub(crate) fn begin_stall(&self, stage: Stage) -> Stall<'_> {
         self.health.stalls().begin(stage, &*self.clock)
     }
 
-    /// Notes the result of the merges after a row operation. Most operations have nothing to merge.
+    /// Most row operations have nothing to merge.
     pub(crate) fn note_merge(&self, result: Result<bool>) {
         if !matches!(result, Ok(false)) {
             self.note_cleanup("merging pages", result.map(drop));
         }
     }
 
-    /// Notes the result of the clean-up after an operation. Its error does not fail the operation.
+    /// The error does not fail the operation.
     pub(crate) fn note_cleanup(&self, work: &'static str, result: Result<()>) {
         match result {
             Ok(()) => self.health.background_errors().clear(work),
@@ -99,8 +96,8 @@ impl Core {
     }
 
     /// Quarantines a table that startup cannot process. `error` is damage found at startup or, if
-    /// `is_left_over`, damage that the background finds in work left over from startup
-    /// (durability::N3). Returns any other error.
+    /// `is_left_over`, found by the background in work left over from startup (durability::N3).
+    /// Returns any other error.
     pub(crate) fn quarantine(&self, table: TableId, error: Error, is_left_over: bool) -> Result<()> {
         if let Some(losses) = &self.losses {
             // A lack of space for the copy is not damage.
@@ -134,14 +131,13 @@ impl Core {
     }
 
     /// Makes all changes so far durable in the database, so that they no longer need the log.
-    /// Outside mini-transactions; blocks, and makes a checkpoint in progress hurry.
+    /// Outside mini-transactions; blocks. A checkpoint in progress hurries.
     pub(crate) fn checkpoint(&self) -> Result<()> {
         self.checkpointer.checkpoint(self)
     }
 
-    /// Returns whether every snapshot sees a version, now and later. Purge may have passed such a
-    /// version, and will not return for the records it delete-marked. To be called with a purge
-    /// latch of the row held.
+    /// Whether every snapshot sees a version, now and later. Purge may have passed it, and will not
+    /// return for the records it delete-marked. The caller holds a purge latch of the row.
     pub(crate) fn is_settled(&self, version: Version) -> bool {
         let Some((txn, _)) = version else { return true };
         let is_sound = sound!(true, "blind: wait for all older transactions");
@@ -149,7 +145,7 @@ impl Core {
         self.transactions.versions.is_committed_for_all(txn, horizon)
     }
 
-    /// Makes later page writes omit the versions that every snapshot sees.
+    /// Page writes then omit the versions that every snapshot sees.
     pub(crate) fn forget_old_versions(&self) {
         let below = self.transactions.versions.visible_below();
         let mtr = self.pool.enter();
@@ -157,14 +153,14 @@ impl Core {
         self.pool.memory().set(MemoryUse::Outcomes, self.transactions.versions.bytes());
     }
 
-    /// Returns the number of transactions that have ended but are not purged.
+    /// Transactions that have ended but are not purged.
     pub(crate) fn to_purge_count(&self) -> u64 {
         let slots = self.transactions.active.slots();
         let open = slots.iter().filter(|slot| slot.state().first != UndoPtr(0));
         self.transactions.undo.live_count().saturating_sub(open.count() as u64)
     }
 
-    /// Frees undo pages that no transaction needs. Returns whether there may be more.
+    /// Frees undo pages that no transaction needs; returns whether there may be more.
     pub(crate) fn trim_undo(&self) -> bool {
         self.transactions.undo.free_oldest_pages()
     }

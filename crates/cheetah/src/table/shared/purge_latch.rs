@@ -36,8 +36,7 @@ impl Default for PurgeLatches {
 }
 
 impl PurgeLatches {
-    /// Returns the purge latch of the rows of a table with these keys. Waits until purge has
-    /// finished with them.
+    /// Waits until purge has finished with the rows.
     pub(crate) fn of_rows(&self, table: TableId, one: Option<&[u8]>, other: Option<&[u8]>) -> PurgeLatch<'_> {
         let keys = match sound!(true, "rows: look without the purge latch") {
             true => [one, other.filter(|_| one != other)],
@@ -47,7 +46,7 @@ impl PurgeLatches {
         PurgeLatch(keys.map(|key| key.map(|key| self.latch(table, key).read_recursive())))
     }
 
-    /// Returns the exclusive purge latch of a row, for purge; `None` while a writer holds it.
+    /// The exclusive purge latch of a row; `None` while a writer holds it.
     pub(crate) fn for_purge(&self, table: TableId, key: &[u8]) -> Option<RwLockWriteGuard<'_, ()>> {
         self.latch(table, key).try_write()
     }

@@ -5,10 +5,10 @@
 use super::moment::Moment;
 use parking_lot::Mutex;
 
-/// The maximum length of the text that is kept; longer text is truncated.
+/// A longer text is truncated.
 pub(crate) const REFUSAL_BYTES_MAX: usize = 8192;
 
-/// See the module documentation. Uses no memory until a row is refused.
+/// Uses no memory until a row is refused.
 #[derive(Default, Debug)]
 pub(crate) struct Refusals(Mutex<Option<Refusal>>);
 
@@ -32,8 +32,7 @@ impl Refusals {
     }
 }
 
-/// Returns the longest prefix of `text` with at most `bytes_max` bytes that ends at a character
-/// boundary.
+/// The longest prefix with at most `bytes_max` bytes that ends at a character boundary.
 fn beginning(text: &str, bytes_max: usize) -> &str {
     let mut end = text.len().min(bytes_max);
     while !text.is_char_boundary(end) {

@@ -4,7 +4,7 @@
 //!   - Room is made outside of mini-transactions: it may wait and do I/O.
 //!   - Work that rolls back or frees space gets room even on a full disk (durability::H3,
 //!     durability::O1).
-//!   - Work that would be refused, or that has used part of the reserve, frees space first.
+//!   - Work that would be refused, or that has used part of the reserve, first frees space.
 
 use super::parts::Core;
 use crate::base::{sound, Error, Result};
@@ -18,17 +18,14 @@ const RELIEF_PART: u64 = 16;
 const RELIEF_GOAL_PART: u64 = 4;
 const RELIEF_ROUNDS: usize = 16;
 
-/// Attempts to free space while the disk is full.
 #[derive(Debug)]
 pub(crate) struct Reliefs {
-    /// Bytes left after the last attempt. Held during an attempt: other threads that need space
-    /// wait for it.
+    /// Bytes left after the last attempt. Held during an attempt, for which other threads wait.
     left_bytes: Mutex<i64>,
 }
 
 impl Default for Reliefs {
     fn default() -> Self {
-        // The first attempt is due at once.
         Self { left_bytes: Mutex::new(i64::MAX) }
     }
 }
@@ -51,7 +48,7 @@ pub(crate) enum Need {
 }
 
 impl Need {
-    /// Returns the part of the reserve that must stay free.
+    /// The part of the reserve that must stay free.
     fn stays(self) -> Reserve {
         match self {
             Need::New => Reserve::Whole,
@@ -64,8 +61,7 @@ impl Need {
 }
 
 impl Core {
-    /// Makes room for `pages` pages in memory and in the log. Outside mini-transactions; may wait
-    /// and do I/O.
+    /// Makes room for `pages` pages in memory and log. Outside mini-transactions; waits, does I/O.
     pub(crate) fn make_room(&self, need: Need, pages: usize) -> Result<()> {
         self.make_room_unless(need, pages, &|| false)
     }
@@ -100,7 +96,7 @@ impl Core {
     /// Frees space from time to time while the disk is full: images replaced by rolled-back pages
     /// are freed only when a checkpoint has committed, and a long rollback would use up the reserve
     /// before that (durability::H3). Returns whether the disk is full, or `DiskFull` if it is too
-    /// full for this need. New data is checked when room is made in memory; redo is not checked.
+    /// full for this need. New data is checked when room is made in memory; redo is not.
     fn relieve_disk(&self, need: Need) -> Result<bool> {
         let is_redo = self.journal.log().is_none();
         if is_redo || need == Need::New {
@@ -121,8 +117,7 @@ impl Core {
         Ok(true)
     }
 
-    /// Frees space until `need` has some room again, if more than `step_bytes` have been used since
-    /// the last attempt.
+    /// Frees space until `need` has room, if `step_bytes` were used since the last attempt.
     fn give_space_back(&self, need: Need, step_bytes: u64) -> Result<()> {
         let space = self.pool.space();
         let mut left_bytes = self.reliefs.left_bytes.lock();
@@ -157,9 +152,8 @@ impl Core {
         }
     }
 
-    /// Prepares a file to follow the current log file when the current file is full. A rollback
-    /// does not wait for the log to shrink below its limit: on a full disk no checkpoint may
-    /// succeed, so the wait might never end.
+    /// Prepares the file that follows the current log file. A rollback does not wait for a shorter
+    /// log: on a full disk no checkpoint may succeed, so the wait might never end.
     fn find_log_file(&self, log: &Log, stays: Reserve) -> Result<()> {
         match log.prepare_short_reserve(stays) {
             // A checkpoint releases old files, which are then reused.
@@ -172,7 +166,7 @@ impl Core {
     }
 }
 
-/// Ignores `DiskFull`, for callers that can continue without the space.
+/// For callers that can continue without the space.
 pub(crate) fn ignore_disk_full(result: Result<()>) -> Result<()> {
     match result {
         Err(Error::DiskFull(_)) => Ok(()),

@@ -18,7 +18,6 @@ impl Sorting {
         &self.memory
     }
 
-    /// Creates a sorter within this share of the memory.
     pub(crate) fn sorter(&self, share: Share) -> Sorter {
         Sorter::new(&self.temp_files, share)
     }

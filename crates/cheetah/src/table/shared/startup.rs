@@ -4,8 +4,7 @@ use crate::base::TxnId;
 use crate::txn::Versions;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// Transactions with smaller IDs began before startup; smaller commit stamps are from before
-/// startup.
+/// Smaller transaction IDs and commit stamps are from before startup.
 #[derive(Default, Debug)]
 pub(crate) struct Startup {
     first_txn: AtomicU64,
@@ -14,7 +13,7 @@ pub(crate) struct Startup {
 }
 
 impl Startup {
-    /// Notes the boundary: everything so far happened before startup.
+    /// Notes that everything so far happened before startup.
     pub(crate) fn note(&self, versions: &Versions) {
         self.first_txn.store(versions.next_txn().0, Relaxed);
         self.first_stamp.store(versions.next_stamp(), Relaxed);

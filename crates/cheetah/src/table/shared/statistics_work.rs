@@ -21,7 +21,6 @@ pub(crate) struct StatisticsWork {
     places: AtomicU32,
     /// Tables whose key encodings were set since startup.
     described: Mutex<BTreeSet<TableId>>,
-    /// Dropped tables that may still have statistics.
     gone: Mutex<Vec<TableId>>,
     is_asked: AtomicBool,
     turn: Mutex<Turn>,
@@ -47,20 +46,18 @@ impl Default for StatisticsWork {
 }
 
 impl StatisticsWork {
-    /// Sets the defaults for definitions without such settings: whether statistics are recalculated
-    /// automatically, and the number of sampled pages.
+    /// Sets the defaults for definitions without such settings.
     pub(crate) fn set(&self, by_themselves: bool, places: u32) {
         self.places.store(places.max(1), Relaxed);
         self.by_themselves.store(by_themselves, Relaxed);
         self.ask();
     }
 
-    /// Returns whether statistics are recalculated automatically.
     pub(crate) fn by_themselves(&self) -> bool {
         self.by_themselves.load(Relaxed)
     }
 
-    /// Returns the number of pages to sample for a definition that has `places`.
+    /// The pages to sample for a definition that has `places`.
     pub(crate) fn places(&self, places: u32) -> u32 {
         if places > 0 {
             places
@@ -69,7 +66,6 @@ impl StatisticsWork {
         }
     }
 
-    /// Notes that the key encodings of a table were set.
     pub(crate) fn add(&self, table: TableId) {
         self.described.lock().insert(table);
     }
@@ -78,7 +74,7 @@ impl StatisticsWork {
         self.is_asked.store(true, Relaxed);
     }
 
-    /// Notes that a table which may have statistics was dropped.
+    /// The dropped table may have statistics.
     pub(crate) fn forget(&self, table: TableId) {
         self.gone.lock().push(table);
     }

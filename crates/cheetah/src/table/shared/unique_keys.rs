@@ -20,7 +20,6 @@ const SHARDS: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct UniqueKeys(Vec<Mutex<()>>);
 
-/// Keeps other writers from adding some keys while it is held.
 #[derive(Default, Debug)]
 pub(crate) struct UniqueGuard<'s>(#[expect(dead_code, reason = "held, not read")] Vec<MutexGuard<'s, ()>>);
 
@@ -31,7 +30,7 @@ impl Default for UniqueKeys {
 }
 
 impl UniqueKeys {
-    /// Takes the latches of these keys. Waits for other writers that hold them.
+    /// Waits for other writers that hold the latches.
     pub(crate) fn take<'k>(&self, keys: impl Iterator<Item = (TreeId, &'k [u8])>) -> UniqueGuard<'_> {
         let keys = keys.filter(|_| sound!(true, "unique: look without the key's latch"));
         let mut shards = keys.map(|(tree, key)| shard(tree, key)).collect::<Vec<_>>();

@@ -10,12 +10,12 @@ use crate::table::Table;
 use crate::txn::{LockMode, ReadView, TableMode};
 use std::sync::Arc;
 
-/// The maximum number of removals that the cursor steps over before it seeks instead.
+/// Removals that the cursor steps over, at most, before it seeks.
 const STEPS_MAX: usize = 8;
 
-/// The removals of a posting table, read in step with a walk through its postings.
+/// A posting table's removals, read in step with a walk through its postings.
 pub(in crate::db::fulltext) struct Removals {
-    /// The key of a removal: the posting table's ID and the key of the row to look up.
+    /// A removal's key: the posting table's ID and the key of the row to look up.
     key: Vec<u8>,
     prefix_bytes: usize,
     source: Source,
@@ -23,9 +23,9 @@ pub(in crate::db::fulltext) struct Removals {
 
 /// Where removals are looked up.
 enum Source {
-    /// Nowhere: no removals exist.
+    /// No removals exist.
     Nowhere,
-    /// In the state that a view sees, or in the newest state of a table that is locked as a whole.
+    /// In a view, or in the newest state of a table that is locked as a whole.
     Seen(Box<Seen>),
     /// With a lock on each removal, or on the gap where it would be (W5).
     Locked(Arc<Table>, LockMode),
@@ -39,8 +39,7 @@ struct Seen {
 }
 
 impl Removals {
-    /// Opens the removals of the posting table with the ID `postings`, to be read as `reading`
-    /// says.
+    /// Opens the removals of the posting table with the ID `postings`.
     pub(in crate::db::fulltext) fn begin(
         txn: &mut Transaction,
         postings: TableId,
@@ -53,8 +52,7 @@ impl Removals {
                 Some(table) => Source::Seen(Seen::begin(txn, &table, Reading::View(Arc::clone(view)), &key)?),
                 None => Source::Nowhere,
             },
-            // No other transaction, not even the background, writes removals of this table's words
-            // (W4).
+            // Not even the background writes removals of words of this table (W4).
             Reading::Newest => match existing(&txn.core) {
                 Some(table) => Source::Seen(Seen::begin(txn, &table, Reading::Newest, &key)?),
                 None => Source::Nowhere,
@@ -79,8 +77,8 @@ impl Removals {
         matches!(self.source, Source::Nowhere)
     }
 
-    /// Returns whether the row with the key `row_key` was deleted. Cheap if keys are passed in
-    /// ascending order. May do I/O, and wait for a lock; errors are those of [`Transaction::get`].
+    /// Returns whether the row was deleted. Cheap if keys are passed in ascending order. May do
+    /// I/O, and wait for a lock; errors are those of [`Transaction::get`].
     pub(in crate::db::fulltext) fn have(&mut self, txn: &mut Transaction, row_key: &[u8]) -> Result<bool> {
         self.key.truncate(self.prefix_bytes);
         self.key.extend_from_slice(row_key);
@@ -119,7 +117,6 @@ impl Seen {
         self.from.extend_from_slice(key);
     }
 
-    /// Returns the first removal at or after `from`.
     fn next_key(&self) -> Option<&[u8]> {
         self.found.then(|| self.cursor.key())
     }
@@ -145,8 +142,7 @@ impl Seen {
     }
 }
 
-/// Returns the table of removals if `view` may see any removal in it. A view older than the table
-/// sees none (W8).
+/// `None` if `view` sees no removals, as a view older than the table of removals (W8).
 fn seen_by(txn: &Transaction, view: &ReadView) -> Option<Arc<Table>> {
     let table = existing(&txn.core)?;
     let own = txn.slot.as_ref().and_then(|slot| slot.rows_of(table.id()));
@@ -167,8 +163,7 @@ impl Passed {
         self.sum.add([posting, &[], &[]]);
     }
 
-    /// Sums up the postings named by the removals of the posting table with the ID `postings`, as
-    /// `view` sees them. May do I/O.
+    /// Sums up the postings named by the removals of a posting table that `view` sees. May do I/O.
     pub(in crate::db::fulltext) fn named(
         txn: &mut Transaction,
         postings: TableId,

@@ -13,13 +13,12 @@ use crate::table::{NewRow, Table};
 use crate::txn::{LockMode, TableMode};
 use std::sync::Arc;
 
-/// A row with more words than this receives a removal. Deleting one posting is as fast as writing a
-/// removal.
+/// Rows with more words get a removal; deleting one posting is as fast as writing a removal.
 const WORDS_DELETED_AT_ONCE_MAX: usize = 1;
 
 impl Transaction {
-    /// Writes a removal of the row that has these sorted words, if its postings are to be deleted
-    /// later. Returns whether it wrote one. The row, or its table, is locked (W2).
+    /// Writes a removal of a row with these sorted words, if its postings are to be deleted later;
+    /// returns whether it did. The row, or its table, is locked (W2).
     pub(in crate::db::fulltext) fn record_removal(
         &mut self,
         postings: &Arc<Table>,
@@ -31,7 +30,7 @@ impl Transaction {
             return Ok(false);
         }
         let removed = existing_or_new(&self.core)?;
-        // The words must not change while another transaction has locked the whole posting table.
+        // The words must not change while another transaction locks the whole posting table.
         self.lock_table_as(postings, TableMode::IntentExclusive)?;
         let mut room = std::mem::take(&mut self.removal_room);
         let fits = room.build(postings.newest(), row, &removed);
@@ -43,8 +42,8 @@ impl Transaction {
         done.map(|()| fits)
     }
 
-    /// Deletes the removal, if any, of a row that is inserted again, and the postings of
-    /// the deleted row (W3). The row, or its table, is locked.
+    /// Deletes the removal, if any, and the postings of a deleted row that is inserted again (W3).
+    /// The row, or its table, is locked.
     pub(in crate::db::fulltext) fn take_removal_back(
         &mut self,
         postings: &Arc<Table>,
@@ -99,8 +98,8 @@ impl Transaction {
         }
     }
 
-    /// Deletes the postings named by a removal of the row with the key `row_key`. The caller has
-    /// locked the removal, and deletes it in the same transaction (W1).
+    /// Deletes the postings named by a removal of the row. The caller has locked the removal, and
+    /// deletes it in the same transaction (W1).
     pub(super) fn delete_removed_words(
         &mut self,
         postings: &Arc<Table>,
@@ -122,7 +121,6 @@ impl Transaction {
         })
     }
 
-    /// Returns the words of a stored removal, as [`each_word`] reads them.
     pub(in crate::db::fulltext) fn words_of_removal(
         &self,
         removed: &Arc<Table>,
@@ -142,8 +140,8 @@ impl Transaction {
     }
 }
 
-/// Returns whether words of a table with this encryption may be written into the table of removals,
-/// which has the default encryption (W6).
+/// Whether words of a table with this encryption may be in the table of removals, which has the
+/// default encryption (W6).
 fn may_leave(encryption: TableEncryption) -> bool {
     encryption == TableEncryption::default() || encryption.wish == Encryption::No
 }

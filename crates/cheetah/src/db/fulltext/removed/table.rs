@@ -19,17 +19,16 @@ pub(super) fn existing(core: &Core) -> Option<Arc<Table>> {
     own_tables::existing(core, REMOVED_WORDS)
 }
 
-/// Returns the table. Creates it if it does not exist, which blocks for I/O.
+/// Creates the table if it does not exist, which blocks for I/O.
 pub(super) fn existing_or_new(core: &Core) -> Result<Arc<Table>> {
     let page_bytes = PageClass::Base.bytes(core.pool.page_bytes());
-    // The table has only keys that fit pages of the base class. Words of rows with longer keys are
-    // deleted at once.
+    // Keys fit pages of the base class. Words of rows with longer keys are deleted at once.
     let max_key_bytes = max_key_bytes(page_bytes).min(page_bytes / 8) as u32;
     own_tables::existing_or_new(core, REMOVED_WORDS, row_format(), max_key_bytes)
 }
 
-/// Drops the table if its tree is empty, without even a delete-marked row, so that older versions
-/// of the engine can open the database again. The caller must ensure that no thread uses the table.
+/// Drops the table if its tree has no row, not even a delete-marked one, so that older versions of
+/// the engine can open the database again. The caller must ensure that no thread uses the table.
 pub(in crate::db) fn drop_if_empty(core: &Core) -> Result<()> {
     let Some(table) = existing(core) else { return Ok(()) };
     let is_empty = {

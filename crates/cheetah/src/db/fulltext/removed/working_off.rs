@@ -1,8 +1,8 @@
 //! Deleting the postings of deleted rows in the background (W4).
 //!
 //! Each removal is worked off in a separate transaction. A removal that cannot be locked is
-//! skipped; if the posting table is not accessible, all its removals are skipped. Skipped removals
-//! are tried again after all others. If the database shuts down or an error occurs, the open
+//! skipped; if the posting table is not accessible, all its removals are. Skipped removals are
+//! tried again after all others. If the database shuts down or an error occurs, the open
 //! transaction is rolled back, and the next startup continues.
 
 use super::table::existing;
@@ -18,13 +18,11 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// The maximum number of removals that one step skips, so that thousands of locked removals cost
-/// little.
+/// Removals that one step skips, so that thousands of locked removals cost little.
 const PASSED_PER_STEP: usize = 64;
-/// The interval at which a pause checks whether the database is shutting down.
+/// Interval at which a pause checks for a shutdown.
 const LOOK_EVERY_NS: u64 = 5_000_000;
-/// The maximum number of page reads counted for one removal. The count includes reads of other
-/// threads.
+/// Page reads counted for one removal, at most: they include reads of other threads.
 const READS_PER_REMOVAL_MAX: u64 = 64;
 
 #[derive(Default, Debug)]
@@ -35,7 +33,6 @@ pub(in crate::db) struct WorkingOff {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Worked {
-    /// It is done.
     Off,
     /// Skipped: it was deleted, or another transaction has locked it or one of its postings.
     Passed,
@@ -44,12 +41,11 @@ enum Worked {
 }
 
 impl WorkingOff {
-    /// Works off one removal and returns whether there was one. `ends` is set when the database
-    /// shuts down.
+    /// Works off one removal, if there is one. `ends` is set when the database shuts down.
     pub(in crate::db) fn step(&self, core: &Arc<Core>, ends: &Arc<AtomicBool>) -> Result<bool> {
         // Rows of open transactions are counted, too, so a count of 0 means that no view sees a
-        // removal. (The rollback of a deletion in progress may bring a removal back. That rollback
-        // is logged, and the background looks again.)
+        // removal. (The rollback of a deletion in progress may bring one back. That rollback is
+        // logged, and the background looks again.)
         let Some(removed) = existing(core).filter(|table| table.row_count() > 0) else { return Ok(false) };
         let reads = core.pool.reads_count();
         let worked = Step { txn: begin(core, ends), removed, ends }.run(&mut self.next.lock())?;
@@ -61,7 +57,7 @@ impl WorkingOff {
     }
 }
 
-/// Begins a transaction that waits for no lock (W4).
+/// The transaction waits for no lock (W4).
 fn begin(core: &Arc<Core>, ends: &Arc<AtomicBool>) -> Transaction {
     let (mut txn, ends) = (Transaction::new(Arc::clone(core)), Arc::clone(ends));
     txn.set_lock_wait(0);
@@ -76,8 +72,7 @@ struct Step<'e> {
 }
 
 impl Step<'_> {
-    /// Looks from `next` on, and then from the beginning, for a removal that can be worked off, and
-    /// works it off. Returns whether there was one.
+    /// Looks from `next` on, then from the beginning, for a removal; returns whether there was one.
     fn run(&mut self, next: &mut Vec<u8>) -> Result<bool> {
         let how = (Reading::View(self.txn.new_view()), None);
         let mut cursor = self.txn.cursor_as(&self.removed, 0, how, OnLocked::Wait)?;
@@ -101,8 +96,7 @@ impl Step<'_> {
         Ok(false)
     }
 
-    /// Works off the removal at the cursor. In any case, `next` is then after this removal, so that
-    /// the removal does not block others.
+    /// Sets `next` behind the removal at the cursor, even if skipped, so that others continue.
     fn work_off(&mut self, cursor: &Cursor, next: &mut Vec<u8>) -> Result<Worked> {
         let key = cursor.key();
         next.clear();
@@ -117,8 +111,7 @@ impl Step<'_> {
         }
         self.txn.rollback()?;
         match worked {
-            // A search has locked a posting, the table is being altered or dropped, or the database
-            // is shutting down.
+            // A search locks a posting, the table is altered or dropped, or the database closes.
             Err(
                 Error::LockTimeout
                 | Error::RollbackUnfinished { .. }
@@ -153,12 +146,12 @@ impl Step<'_> {
     }
 }
 
-/// Pauses for as long as the page reads would take at the I/O capacity, unless the database shuts
-/// down. No lock is held and no view is open meanwhile.
+/// Pauses for as long as the page reads take at the I/O capacity, unless the database shuts down.
+/// No lock is held and no view is open meanwhile.
 fn pause(core: &Core, ends: &AtomicBool, reads: u64) {
     let pause_ns =
         reads.min(READS_PER_REMOVAL_MAX) * 1_000_000_000 / u64::from(core.pace.io_capacity()).max(1);
-    // Without background threads a caller waits for the step, so there is no pause.
+    // Without background threads a caller waits for the step: no pause.
     let mut left_ns = if core.pace.has_threads() { pause_ns } else { 0 };
     while left_ns > 0 && !ends.load(Relaxed) {
         let slice_ns = left_ns.min(LOOK_EVERY_NS);
