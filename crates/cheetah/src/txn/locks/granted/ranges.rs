@@ -128,8 +128,8 @@ impl Ranges {
     }
 
     /// Extends a range of the same owner and level over the new range, as the steps of a scan do.
-    /// Returns false, and extends nothing, unless the old range ends where the new range begins and
-    /// no other lock is in the new range.
+    /// Returns false if the old range does not end where the new one begins, or another lock is in
+    /// the new range.
     fn lengthen(&mut self, cover: Cover, span: &KeySpan) -> bool {
         if self.growing.as_ref().is_none_or(|end| !end.is_of(cover, &span.low)) {
             self.put_end_into_map();
@@ -144,8 +144,8 @@ impl Ranges {
         true
     }
 
-    /// Removes the cut `at` from the map if only a range like `cover` ends there and no range
-    /// begins there.
+    /// Removes the cut `at` from the map if a range like `cover` ends there and nothing else does
+    /// or begins there.
     fn take_end(&mut self, cover: Cover, at: &Cut) -> Option<GrowingEnd> {
         let mut before = self.cuts.range(..=at).rev();
         let is_end = before.next().is_some_and(|(cut, covers)| cut == at && covers.is_empty());
@@ -205,7 +205,6 @@ impl Ranges {
         }
     }
 
-    /// Returns all maximal ranges: owner, level, bounds.
     pub(crate) fn list(&self) -> Vec<(Owner, Level, KeySpan)> {
         let mut open: BTreeMap<u64, (Level, Cut)> = BTreeMap::new();
         let mut list = Vec::new();

@@ -1,8 +1,8 @@
 //! The state that all locks on a tree share: ranges, and the compressed record locks of owners that
 //! have very many.
 //!
-//! Compressed locks are hashes of keys, like all record locks here, but the keys themselves are not
-//! kept: 8 bytes each in a set. They do not lock neighbours of a locked key.
+//! A compressed lock is the hash of a key, 8 bytes in a set, without the key itself. It does not
+//! lock neighbours of the key.
 
 use super::ranges::Ranges;
 use crate::base::hash::{FastMap, FastSet};

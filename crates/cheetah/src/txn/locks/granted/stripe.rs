@@ -59,8 +59,8 @@ impl Stripe {
         is_new
     }
 
-    /// Removes an owner's lock on a record. Returns whether there are waiters, or `None` if the
-    /// owner did not hold the record.
+    /// Removes an owner's lock on a record. Returns whether there are waiters; `None` if it held
+    /// none.
     pub(crate) fn remove(&mut self, memory: &LockMemory, hash: u64, owner: Owner) -> Option<bool> {
         let Entry::Occupied(mut entry) = self.points.entry(hash) else { return None };
         if !entry.get_mut().remove(owner) {
@@ -117,7 +117,6 @@ impl Stripe {
         self.shrink();
     }
 
-    /// Releases memory after very many locks.
     fn shrink(&mut self) {
         let count = self.points.len();
         if self.points.capacity() > SHRUNK_ABOVE && count < self.points.capacity() / 8 {

@@ -51,7 +51,6 @@ impl TableLocks {
         is_new
     }
 
-    /// Removes modes of an owner; returns true if none remain.
     pub(crate) fn take(&mut self, owner: Owner, set: u8) -> bool {
         let Some(held) = self.holders.get_mut(&owner) else { return false };
         let taken = *held & set;
