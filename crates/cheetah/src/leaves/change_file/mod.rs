@@ -128,7 +128,6 @@ impl Writer {
         Ok(())
     }
 
-    /// Appends `block` to the file.
     fn append_block(&mut self) -> Result<()> {
         self.write(self.end, &self.block)?;
         self.file.start_writeback(self.end, self.block.len() as u64);
@@ -178,8 +177,8 @@ pub fn paths(durable: &Durable) -> Result<Vec<String>> {
     Ok(names.iter().map(|name| format!("{DIRECTORY}/{name}")).collect())
 }
 
-/// Creates the directory durably, and unlinks all files except `listed`. Other files are left over
-/// from a crash or from an abandoned epoch. Called by startup.
+/// Creates the directory durably, and unlinks all files except `listed`, which a crash or an
+/// abandoned epoch has left. Called by startup.
 pub fn prepare(durable: &Durable, listed: &[ListedFile]) -> Result<()> {
     durable.disk().create_dir(DIRECTORY).map_err(|error| Error::io("create", DIRECTORY, error))?;
     durable.directory_barrier("")?;

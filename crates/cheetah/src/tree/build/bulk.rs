@@ -55,6 +55,8 @@ impl Tree {
 }
 
 impl Builder {
+    /// Adds a record, whose key must not be below the last key. If the keys are equal, adds nothing
+    /// and returns `Exists`. May do I/O. Opens mini-transactions: call it outside of any.
     pub fn push(&mut self, key: &[u8], record: RecordRef<'_>) -> Result<Changed> {
         self.tree.check_limits(key, &record)?;
         if self.records > 0 && key <= self.last_key.as_slice() {

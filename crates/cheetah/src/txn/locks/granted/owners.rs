@@ -268,7 +268,7 @@ impl Owners {
         with_ranges.map(take).collect()
     }
 
-    /// Lists the records that could not be compressed again, and counts the compressed ones.
+    /// Puts back the records that could not be compressed, and counts the compressed ones.
     pub(crate) fn give_back(&self, owner: Owner, tree: TreeId, kept: &[u64], compressed_count: usize) {
         self.with(owner, |owned| {
             owned.compressed_count += compressed_count;

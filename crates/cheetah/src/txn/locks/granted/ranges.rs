@@ -144,8 +144,8 @@ impl Ranges {
         true
     }
 
-    /// Removes the cut `at` from the map if a range like `cover` ends there and nothing else does
-    /// or begins there.
+    /// Removes the cut `at` from the map if only a range like `cover` ends there and no range
+    /// begins there.
     fn take_end(&mut self, cover: Cover, at: &Cut) -> Option<GrowingEnd> {
         let mut before = self.cuts.range(..=at).rev();
         let is_end = before.next().is_some_and(|(cut, covers)| cut == at && covers.is_empty());
