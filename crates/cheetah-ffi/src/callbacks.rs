@@ -13,8 +13,8 @@ unsafe impl<F: Send> Send for Callback<F> {}
 unsafe impl<F: Sync> Sync for Callback<F> {}
 
 impl<F: Copy> Callback<F> {
-    /// Passes the function and its context to `call`. A closure that calls this method captures
-    /// both together, so it can be sent to other threads.
+    /// Passes the function and its context to `call`. A closure that calls this captures both
+    /// together, so it can be sent to other threads.
     pub(crate) fn call<R>(&self, call: impl FnOnce(F, *mut c_void) -> R) -> R {
         call(self.0, self.1)
     }

@@ -54,6 +54,5 @@ pub(super) struct Item {
 pub(super) struct Expression {
     /// The groups; a group may be empty.
     pub(super) groups: Vec<Vec<Item>>,
-    /// The nesting depth of its sub-expressions.
     pub(super) depth: usize,
 }
