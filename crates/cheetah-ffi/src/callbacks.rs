@@ -4,7 +4,6 @@ use crate::types::{CheetahBytes, CheetahTextSink};
 use cheetah::Result;
 use std::ffi::c_void;
 
-/// A function of the caller, and its context.
 pub(crate) struct Callback<F>(pub(crate) F, pub(crate) *mut c_void);
 
 // SAFETY: the exported functions that keep a callback say which threads may call it.

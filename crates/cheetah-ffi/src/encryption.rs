@@ -63,7 +63,6 @@ pub struct CheetahEncryptionWords {
     pub newest_key_version: CheetahNewestKeyVersion,
 }
 
-/// The server's keys, for the engine.
 pub(crate) struct ServerKeys {
     newest: CheetahNewestKeyVersion,
     bytes: CheetahKeyBytes,

@@ -236,7 +236,6 @@ pub struct CheetahRow {
 }
 
 impl CheetahRow {
-    /// Returns how to lock an existing row with the same unique key.
     pub(crate) fn duplicate_lock(&self) -> LockMode {
         match self.changes_duplicate {
             0 => LockMode::Shared,

@@ -56,7 +56,7 @@ unsafe impl Send for Blocks {}
 unsafe impl Sync for Blocks {}
 
 impl Blocks {
-    /// Creates a range for `count` blocks, without memory; `None` if this block size cannot have one.
+    /// Creates a range for `count` blocks, without memory; `None` if this size cannot have one.
     pub fn reserve(block_bytes: usize, count: usize) -> Option<Arc<Self>> {
         let bytes = block_bytes.checked_mul(count).filter(|bytes| *bytes > 0)?;
         if block_bytes % system::page_bytes()? != 0 || count > u32::MAX as usize {

@@ -16,7 +16,7 @@ pub struct Config {
     pub buffer_pool_bytes: u64,
     /// The length of a log file of a busy database.
     pub log_file_bytes: u64,
-    /// The length of a log file of a database with little activity, at most `log_file_bytes`.
+    /// The length of a log file at little activity, or `log_file_bytes` if that is less.
     pub log_file_bytes_min: u64,
     /// The maximum size of the log. A checkpoint starts when a quarter of it was logged since the
     /// last checkpoint; writers wait when 95 percent is in use.

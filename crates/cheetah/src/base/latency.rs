@@ -103,7 +103,6 @@ impl LatencyCounts {
     }
 }
 
-/// Merges the latencies of several kinds of operations.
 impl AddAssign for LatencyCounts {
     fn add_assign(&mut self, other: Self) {
         self.buckets.iter_mut().zip(other.buckets).for_each(|(count, more)| *count += more);

@@ -48,7 +48,6 @@ impl Documents {
         &self.keys[start..self.ends[number]]
     }
 
-    /// Returns the ID of a row, if it was seen before.
     pub(super) fn find(&self, key: &[u8]) -> Option<u32> {
         self.look(key, self.hash(key)).ok()
     }
@@ -87,7 +86,6 @@ impl Documents {
         self.secret.hash_one(key) as u32
     }
 
-    /// Returns the ID of the key, or the slot where it would be inserted.
     fn look(&self, key: &[u8], hash: u32) -> std::result::Result<u32, usize> {
         let mask = self.slots.len() - 1;
         let mut place = hash as usize & mask;

@@ -1,6 +1,5 @@
 //! A parsed query.
 
-/// The operator before a term, a phrase or a sub-expression.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Operator {
     /// No operator: matching rows are added.

@@ -10,7 +10,6 @@ use crate::pool::{EntryGuard, Frame, Merged, PageRef, Pool, Residence};
 use crate::segment::Stream;
 use std::sync::Arc;
 
-/// The length of an image that is deliberately written as damaged.
 const DAMAGED_IMAGE_BYTES: usize = 256;
 /// Changes that have been pending for this number of epochs are applied: no reader has checked
 /// their leaf since.
@@ -213,7 +212,6 @@ impl ColdLeaves {
         sound!(self.pending.waits_since_before(before), "buffering: let changes wait for ever")
     }
 
-    /// Applies the changes of the older epoch of a page to its leaf, and writes the leaf.
     pub(super) fn fold_or_merge(&self, pool: &Pool, pid: PageId, epoch: Epoch) -> Result<()> {
         if self.fold(pool, pid, epoch)? {
             return Ok(());

@@ -85,7 +85,6 @@ impl<const CELL_BYTES: usize> Cells<CELL_BYTES> {
         }
     }
 
-    /// Appends the chain `other` to `chain`.
     pub(super) fn join(&mut self, chain: &mut Chain, other: Chain) {
         if other.first == NO_CELL {
             return;

@@ -51,7 +51,6 @@ struct Reserved {
     bytes: u32,
 }
 
-/// The pending changes of a page that must be saved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Unsaved {
     /// Whether these are all pending changes of the page.
@@ -216,7 +215,6 @@ impl Pending {
         self.pages_count() >= self.pages_max / 8 * 7
     }
 
-    /// Names and values of counters, for status.
     pub(super) fn counts(&self) -> [(&'static str, u64); 4] {
         [
             ("pool_buffered_pages", self.pages_count() as u64),
@@ -469,7 +467,6 @@ impl Pending {
         order.extend(since.map(|since| (pid, since)));
     }
 
-    /// Removes invalid elements from the order, if there are many.
     pub(super) fn tidy_order(&self) {
         let mut order = self.order.lock();
         if order.len() <= ORDER_MIN.max(4 * self.pages_count()) {

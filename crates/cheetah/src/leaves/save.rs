@@ -247,7 +247,6 @@ impl Saving<'_> {
         self.may_be_durable = true;
     }
 
-    /// Notes that the epoch that lists the files is committed.
     pub(crate) fn committed(mut self) {
         self.is_open = false;
         self.leaves.cold.note_listed(&self.leaves.pool, std::mem::take(&mut self.listed));
@@ -328,7 +327,7 @@ impl ColdLeaves {
         }
     }
 
-    /// Notes that a file is damaged whose changes are in memory, or are being restored by startup.
+    /// Notes the damage of a file. Its changes are already in memory, or startup is restoring them.
     /// The damage is a background error until a checkpoint has rewritten all changes.
     pub(super) fn note_damaged_file(&self, pool: &Pool, file: &ListedFile, damage: Error) {
         let mut files = self.files.lock();

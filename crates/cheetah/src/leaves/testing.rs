@@ -50,7 +50,6 @@ impl Database {
         saving.committed();
     }
 
-    /// The database after a power cut.
     pub(crate) fn crash(self, disk: SimDisk) -> Self {
         Self::open(&self.pages.config, disk)
     }

@@ -38,8 +38,8 @@ struct Pending {
 }
 
 impl<'l> Dispatcher<'l> {
-    /// For about `operations` operations. Uses the first `count` workers, at least one, whose
-    /// threads run.
+    /// Creates a dispatcher for about `operations` operations. It uses the first `count` workers,
+    /// at least one, whose threads run.
     pub(super) fn new(workers: &'l Workers<'l>, count: usize, operations: usize) -> Self {
         let pending = std::iter::repeat_with(Pending::default).take(count).collect();
         let keys = operations.saturating_mul(KEYS_PER_OPERATION).min(KEYS_MAX).next_power_of_two();

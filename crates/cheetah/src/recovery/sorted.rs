@@ -234,7 +234,6 @@ fn flags_of(value: &[u8]) -> u8 {
     value.get(NUMBER_BYTES).copied().unwrap_or_default()
 }
 
-/// Calls `f` with each change of a piece of work, in order.
 pub(super) fn each_change(
     work: &[u8],
     mut f: impl FnMut(TableId, &RecordChange<'_>) -> Result<()>,

@@ -30,7 +30,6 @@ pub(super) enum Direction {
     Backward,
 }
 
-/// The known leaves and the requested leaves ahead of one cursor.
 #[derive(Default, Debug)]
 pub(super) struct Ahead {
     direction: Option<Direction>,
@@ -55,7 +54,6 @@ impl Ahead {
         (self.direction, self.limit) = (None, None);
     }
 
-    /// Returns whether the cursor has crossed a few leaves in a row.
     pub(super) fn is_scan(&self) -> bool {
         sound!(
             self.direction.is_some() && self.crossed >= CROSSED_MIN,

@@ -44,7 +44,6 @@ pub(crate) struct Fences<'a> {
 }
 
 impl Fences<'_> {
-    /// The fences of a root.
     pub(super) const ALL: Fences<'static> = Fences { low: b"", high: None, right: PageId::NONE };
 }
 

@@ -25,7 +25,6 @@ pub struct Path {
     pub(super) is_crowded: bool,
 }
 
-/// The knowledge about the record of a ticket's key.
 #[derive(Debug)]
 pub(super) enum Basis {
     /// No lookup was made. The change assumes this state of the record.

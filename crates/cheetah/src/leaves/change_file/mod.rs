@@ -35,7 +35,6 @@ pub use reading::{read, Reading};
 
 /// The place that background errors name for damage of change files.
 pub const PLACE: &str = "change files";
-/// Directory of the files.
 const DIRECTORY: &str = "chg";
 /// The length of the records at which a block is written.
 const BLOCK_BYTES: usize = 64 << 10;

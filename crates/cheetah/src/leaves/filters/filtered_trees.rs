@@ -19,7 +19,6 @@ struct FilteredTree {
 }
 
 impl FilteredTrees {
-    /// Registers the part of the keys that the filters of a tree contain.
     pub(in crate::leaves) fn register(&self, tree: TreeId, part: KeyPart) {
         let absent = AtomicU64::new(0);
         self.0.write().entry(tree).or_insert(FilteredTree { part, absent }).part = part;

@@ -73,7 +73,6 @@ impl KeyFilters {
         self.is_used.load(Relaxed)
     }
 
-    /// Names and values of counters, for status.
     pub(in crate::leaves) fn counts(&self) -> [(&'static str, u64); 2] {
         [("pool_filters_made", self.made.get()), ("pool_filters_lacking", self.lacking.get())]
     }

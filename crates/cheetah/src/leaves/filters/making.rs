@@ -27,7 +27,7 @@ impl ColdLeaves {
         self.filter_page(&PageView::new(&bytes), part, frame.pid, location);
     }
 
-    /// Builds the filter of an image, of which `page` is the page.
+    /// Builds the filter of `image`, the image of `page`.
     pub(in crate::leaves) fn filter_copy(&self, page: &[u8], image: &ImageRef) {
         let Some(part) = self.part_to_filter(image.tree) else { return };
         if !self.filters.has(image.pid, &image.location) {

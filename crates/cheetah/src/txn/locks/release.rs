@@ -229,7 +229,6 @@ impl LockTable {
         self.advance_behind(waits, &waiter.want);
     }
 
-    /// Grants the requests that waited for a removed request.
     pub(super) fn advance_behind(&self, waits: &mut Waits, want: &Want) {
         match want {
             Want::Row(RowRequest { tree, want: RowWant::NextKey(..), .. }) => {

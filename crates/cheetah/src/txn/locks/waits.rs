@@ -58,7 +58,6 @@ pub(super) struct Waits {
 }
 
 impl Waits {
-    /// Returns the turn of a request that is made now.
     pub(super) fn now(&self) -> u64 {
         self.next_turn
     }

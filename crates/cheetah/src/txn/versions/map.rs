@@ -91,7 +91,6 @@ impl State {
     }
 }
 
-/// The states of the transactions of a chunk.
 #[derive(Debug)]
 enum Words<N> {
     Each(Box<[N]>),
@@ -234,7 +233,6 @@ impl<N: Number> Chunk<N> {
         }
     }
 
-    /// Returns whether all transactions have ended at or before `horizon`.
     pub(super) fn has_ended_by(&self, horizon: u64) -> bool {
         // Read in this order: a reader that sees that the last transaction has ended also sees its
         // stamp.
@@ -244,7 +242,6 @@ impl<N: Number> Chunk<N> {
     }
 }
 
-/// The existing chunks, in order of number.
 type Directory = Arc<Vec<Arc<Chunk>>>;
 
 fn chunk_no(txn: u64) -> u64 {
@@ -268,7 +265,6 @@ fn newest_no(directory: &[Arc<Chunk>]) -> u64 {
 #[derive(Debug)]
 struct Shard(RwLock<Directory>);
 
-/// How far the map has been swept.
 #[derive(Debug)]
 struct Swept {
     /// All transactions below this ID have ended at or before a horizon.

@@ -60,7 +60,6 @@ impl Hold {
 #[derive(Debug)]
 struct More(Vec<Hold>);
 
-/// The locks of a record, and the number of waiters.
 #[derive(Debug)]
 pub(crate) struct Point {
     pub(crate) tree: TreeId,

@@ -25,7 +25,6 @@ use std::ops::Bound;
 /// The memory of a cut in its map.
 const CUT_BYTES: usize = std::mem::size_of::<(Cut, Vec<Cover>)>() * 3 / 2;
 
-/// The lock of an owner in one place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Cover {
     pub(crate) owner: Owner,
@@ -73,7 +72,6 @@ impl Ranges {
         self.bytes
     }
 
-    /// Returns the maximum memory that a range needs.
     pub(crate) fn bytes_for(&self, span: &KeySpan) -> usize {
         let inside = self.cuts.range(&span.low..&span.high);
         let new = 2 * (CUT_BYTES + span.heap_bytes() + std::mem::size_of_val(self.at(&span.high)));
@@ -81,7 +79,6 @@ impl Ranges {
         new + cuts_count * std::mem::size_of::<Cover>()
     }
 
-    /// Returns the locks right after a cut.
     fn at(&self, cut: &Cut) -> &[Cover] {
         if self.growing.as_ref().is_some_and(|end| end.has_behind(cut)) {
             return &[];
@@ -96,7 +93,6 @@ impl Ranges {
         self.at(&Cut::before(key))
     }
 
-    /// Returns whether `owner` has at least `level` in all of a range.
     pub(crate) fn has(&self, owner: Owner, level: Level, span: &KeySpan) -> bool {
         let has = |covers: &[Cover]| covers.iter().any(|cover| cover.owner == owner && cover.level >= level);
         if self.growing.as_ref().is_some_and(|end| span.low < end.cut && end.cut < span.high) {

@@ -15,7 +15,6 @@ use crate::txn::locks::Owner;
 /// The memory of a hash in its set, which is three quarters full on average.
 pub(crate) const COMPRESSED_BYTES: usize = (std::mem::size_of::<u64>() + 1) * 4 / 3;
 
-/// The compressed locks of one owner on one tree.
 #[derive(Debug)]
 pub(crate) struct Compressed {
     pub(crate) owner: Owner,

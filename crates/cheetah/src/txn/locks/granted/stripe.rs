@@ -139,7 +139,6 @@ impl Stripes {
         self.0.get(shard_index(hash, STRIPES_COUNT)).expect("the index is masked by their number").lock()
     }
 
-    /// Locks and returns all stripes, one after the other.
     pub(crate) fn all(&self) -> impl Iterator<Item = MutexGuard<'_, Stripe>> {
         self.0.iter().map(Mutex::lock)
     }

@@ -32,7 +32,6 @@ impl TableLocks {
         self.modes_of(owner) & mode.given_by() != 0
     }
 
-    /// Returns whether another owner holds a conflicting lock.
     pub(crate) fn conflicts(&self, owner: Owner, mode: TableMode) -> bool {
         let own = self.modes_of(owner);
         let others = |mode: &TableMode, count: u32| count > u32::from(own & mode.bit() != 0);
@@ -91,7 +90,6 @@ impl Tables {
         self.0.get(at).expect("the index is a remainder by their number").lock()
     }
 
-    /// Locks and returns all shards, one after the other.
     pub(crate) fn shards(&self) -> impl Iterator<Item = MutexGuard<'_, TableShard>> {
         self.0.iter().map(Mutex::lock)
     }
