@@ -75,10 +75,12 @@ impl ColdLeaves {
         Ok(())
     }
 
+    /// Notes that a pending change for a new entry replaced a live entry (B8).
     pub(super) fn note_live_replaced(&self, pool: &Pool, tree: TreeId) {
         note_damaged_index(pool, tree, "an entry of a new row existed already; run CHECK TABLE");
     }
 
+    /// Notes that a pending removal found no entry (B8).
     pub(super) fn note_missing(&self, pool: &Pool, tree: TreeId) {
         if sound!(true, "buffering: say nothing of what is missing") {
             note_damaged_index(pool, tree, "the entry of a row is missing; run CHECK TABLE");

@@ -204,6 +204,7 @@ impl<'c> Workers<'c> {
         self.worker(worker).done.load(SeqCst)
     }
 
+    /// Ends all waits, and keeps the first error (I5).
     fn end(&self, error: Option<Error>) {
         if let Some(error) = error {
             self.failure.lock().get_or_insert(error);

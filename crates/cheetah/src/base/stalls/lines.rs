@@ -93,6 +93,7 @@ fn waited_for(reason: Reason) -> &'static str {
     }
 }
 
+/// The number of concurrent long stalls from which on a reason is reported (I3).
 fn reported_from(reason: Reason) -> Option<u64> {
     match reason {
         Reason::RowLock | Reason::TableLock => Some(LOCK_WAITERS_REPORTED_MIN),
