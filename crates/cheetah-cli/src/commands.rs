@@ -1,5 +1,5 @@
-//! The commands of the tool. Each prints to standard output and returns whether no problem was
-//! found.
+//! The commands of the tool. Each prints to standard output and returns whether it found no
+//! problem.
 
 use cheetah::server::{Db, Env, Locator};
 use cheetah::{Config, KeySource, Read, RowView, SeekMode, Table};
@@ -9,7 +9,6 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The reason why a command could not run, for users.
 pub(crate) struct Failure(pub(crate) String);
 
 impl From<cheetah::Error> for Failure {
@@ -30,8 +29,7 @@ impl From<io::Error> for Failure {
 
 pub(crate) type Outcome = std::result::Result<bool, Failure>;
 
-/// Opens the database. Fails if the directory has no control file, because startup would create an
-/// empty database there.
+/// Fails if the directory has no control file: startup would create an empty database there.
 fn open(dir: &Path, keys: &KeySource) -> std::result::Result<Db, Failure> {
     if !dir.join("CONTROL").is_file() {
         return Err(Failure(format!("{} has no Cheetah database (no file CONTROL)", dir.display())));
@@ -41,9 +39,9 @@ fn open(dir: &Path, keys: &KeySource) -> std::result::Result<Db, Failure> {
     Ok(Db::open(env, config(keys))?)
 }
 
-/// If there are keys, everything that is written to an encrypted database is encrypted, except
-/// tables whose setting forbids it: the tool does not know the server's default for tables without
-/// a setting, and the log has rows of all tables.
+/// With keys, everything that is written to an encrypted database is encrypted, except tables whose
+/// setting forbids it: the tool does not know the server's default, and the log has rows of all
+/// tables.
 fn config(keys: &KeySource) -> Config {
     let encrypts = keys.is_there();
     Config {
@@ -63,7 +61,6 @@ fn tables(db: &Db, only: Option<&str>) -> std::result::Result<Vec<Arc<Table>>, F
     names.iter().map(|name| Ok(db.table(name)?)).collect()
 }
 
-/// Prints the tables and indexes with their sizes.
 pub(crate) fn describe(dir: &Path, keys: &KeySource) -> Outcome {
     let db = open(dir, keys)?;
     let mut out = BufWriter::new(io::stdout().lock());
@@ -125,7 +122,6 @@ pub(crate) fn check(dir: &Path, keys: &KeySource, only: Option<&str>) -> Outcome
     Ok(sound)
 }
 
-/// Prints keys and rows of a table in key order.
 pub(crate) fn dump(dir: &Path, keys: &KeySource, name: &str, rows_max: u64) -> Outcome {
     let db = open(dir, keys)?;
     let table = db.table(name)?;

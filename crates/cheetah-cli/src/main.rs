@@ -55,7 +55,6 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs a command. Returns `None` if there is no such command.
 fn run(words: &[&str], keys: &KeySource) -> Option<commands::Outcome> {
     Some(match words {
         ["describe", dir] => commands::describe(Path::new(dir), keys),

@@ -11,8 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The maximum number of ranges of keys that are printed for each table. The remaining ranges are
-/// only counted.
+/// Further ranges of keys of a table are only counted.
 const GAPS_MAX: usize = 20;
 
 /// Copies the readable part of the database in `damaged` into a new database in `new`, which must
@@ -33,7 +32,7 @@ pub(crate) fn salvage(damaged: &Path, keys: &KeySource, new: &Path) -> Outcome {
     let clock: Arc<dyn Clock> = Arc::new(RealClock::default());
     let copied = copy(&disks, &clock, &Config { keys: keys.clone(), ..Config::default() }, &mut tell_table);
     drop(disks);
-    // The directory should be empty now. If it is not, the next salvage reports it.
+    // If the directory is not empty, the next salvage reports it.
     let _ = fs::remove_dir(&scratch);
     match copied {
         Ok(report) => Ok(tell_all(&report, new)),
@@ -89,8 +88,7 @@ fn tell_table(table: &TableReport) {
     }
 }
 
-/// Prints the notes on the database as a whole, and the next steps. Returns whether no data is
-/// lost.
+/// Returns whether no data is lost.
 fn tell_all(report: &Report, new: &Path) -> bool {
     for note in &report.notes {
         println!("lost: {note}");

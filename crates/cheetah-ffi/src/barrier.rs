@@ -12,7 +12,6 @@ use std::cell::RefCell;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::{Mutex, PoisonError};
 
-/// The last failure of a thread.
 #[derive(Default)]
 struct Failure {
     message: String,
@@ -44,12 +43,12 @@ pub(crate) fn entry<C: Into<Code>>(body: impl FnOnce() -> Result<C>) -> i32 {
     code as i32
 }
 
-/// Like [`entry`], for a result that the caller gets in `place`.
+/// Like [`entry`], with the result in `place`.
 pub(crate) fn answer<T>(place: &mut T, body: impl FnOnce() -> Result<T>) -> i32 {
     entry(|| body().map(|answer| *place = answer))
 }
 
-/// Like [`answer`], for a result to which the caller gets a handle.
+/// Like [`answer`], for a result that becomes a handle.
 pub(crate) fn handle<T>(place: &mut *mut T, body: impl FnOnce() -> Result<T>) -> i32 {
     answer(place, || Ok(Box::into_raw(Box::new(body()?))))
 }

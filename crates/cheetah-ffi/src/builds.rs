@@ -48,9 +48,8 @@ fn room_for_keys(table: &Table) -> u32 {
     STORED_KEY_BYTES_MAX.saturating_sub(clustered)
 }
 
-/// Returns whether keys of `max_key_bytes` bytes fit into an index that is built for the table.
-/// If they do not fit, they may still fit into an index of a copy of the table, because a copy
-/// divides the space between its keys again.
+/// Returns whether keys of `max_key_bytes` bytes fit into an index built for the table. If not,
+/// they may still fit into an index of a copy, which divides the space between its keys again.
 #[no_mangle]
 pub extern "C" fn cheetah_has_room_for_keys(table: &CheetahTable, max_key_bytes: u32) -> u8 {
     value(0, || (max_key_bytes <= room_for_keys(&table.table)).into())
@@ -99,8 +98,7 @@ pub unsafe extern "C" fn cheetah_begin_build(
     })
 }
 
-/// Builds the indexes while other transactions use the table. `progress` is called from time to
-/// time.
+/// Builds the indexes while other transactions use the table, with calls of `progress`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_run_build(
     txn: &mut CheetahTxn,

@@ -4,7 +4,6 @@ use crate::types::{CheetahBytes, CheetahTextSink};
 use cheetah::Result;
 use std::ffi::c_void;
 
-/// A function of the caller, and its context.
 pub(crate) struct Callback<F>(pub(crate) F, pub(crate) *mut c_void);
 
 // SAFETY: the exported functions that keep a callback say which threads may call it.
@@ -13,8 +12,8 @@ unsafe impl<F: Send> Send for Callback<F> {}
 unsafe impl<F: Sync> Sync for Callback<F> {}
 
 impl<F: Copy> Callback<F> {
-    /// Passes the function and its context to `call`. A closure that calls this method captures
-    /// both together, so it can be sent to other threads.
+    /// Passes the function and its context to `call`. A closure that calls this captures both
+    /// together, so it can be sent to other threads.
     pub(crate) fn call<R>(&self, call: impl FnOnce(F, *mut c_void) -> R) -> R {
         call(self.0, self.1)
     }

@@ -125,8 +125,7 @@ pub(crate) fn meaning_in<T: Copy>(what: &'static str, number: u8, codes: &[(u8, 
     found.map(|(_, value)| *value).ok_or(Error::Limit { what, actual: number.into(), limit })
 }
 
-/// Returns the value for a number from the caller, if the variants of an enum of the ABI have the
-/// same names as the engine's.
+/// Like [`meaning_in`], for an enum of the ABI whose variants have the same names as the engine's.
 macro_rules! meaning {
     ($what:literal, $number:expr, $code:ident => $value:ident { $($variant:ident),+ }) => {
         meaning_in($what, $number, &[$(($code::$variant as u8, $value::$variant)),+])
@@ -202,8 +201,7 @@ pub enum CheetahSeek {
     Last = 5,
 }
 
-/// The end of a locking cursor, which it does not pass. Ends with their own key only limit forward
-/// moves.
+/// The end that a locking cursor does not pass. Ends with their own key only limit forward moves.
 #[repr(C)]
 pub enum CheetahEnd {
     /// There is no end.
@@ -334,7 +332,6 @@ pub enum CheetahSearchMode {
     QueryExpansion = 2,
 }
 
-/// Returns the read mode of a `CheetahRead`.
 pub(crate) fn read_of(read: u8) -> Result<Read> {
     meaning!("code of a read mode", read, CheetahRead => Read { Consistent, Shared, Exclusive })
 }

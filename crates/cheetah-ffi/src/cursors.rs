@@ -16,7 +16,6 @@ pub struct CheetahCursor {
 }
 
 impl CheetahCursor {
-    /// Returns a handle for a cursor.
     pub(crate) fn boxed(cursor: Cursor) -> *mut Self {
         let clustered = cursor.index_no() == 0;
         Box::into_raw(Box::new(Self { cursor, clustered, keys: Vec::new() }))
@@ -34,7 +33,6 @@ impl CheetahCursor {
         }
     }
 
-    /// Reads rows for [`cheetah_next_rows`]. Returns their number.
     fn next_rows(&mut self, found: &mut [CheetahFound]) -> Result<usize> {
         let Self { cursor, keys, .. } = self;
         keys.clear();

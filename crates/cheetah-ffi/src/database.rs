@@ -48,8 +48,7 @@ fn settings(config: &CheetahConfig) -> Config {
     }
 }
 
-/// Adjusts settings that contradict each other, and passes a description of each adjustment to the
-/// sink.
+/// Adjusts settings that contradict each other, and passes each adjustment as text to the sink.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_adjust_settings(
     settings: &mut CheetahSettings,
@@ -64,8 +63,8 @@ pub unsafe extern "C" fn cheetah_adjust_settings(
     });
 }
 
-/// Stops the background threads, makes a checkpoint, and closes the database. The handle is freed
-/// even if this fails.
+/// Stops the background threads, makes a checkpoint, and closes the database. Always frees the
+/// handle.
 #[no_mangle]
 pub extern "C" fn cheetah_close(db: Box<CheetahDb>) -> i32 {
     entry(move || db.0.close())
@@ -77,15 +76,13 @@ pub extern "C" fn cheetah_checkpoint(db: &CheetahDb) -> i32 {
     entry(|| db.0.checkpoint())
 }
 
-/// Sets when a commit is durable: before it returns if `mode` is 1, and within a second if it is 0
-/// or 2.
+/// Sets when a commit is durable: with `mode` 1 before it returns, with 0 or 2 within a second.
 #[no_mangle]
 pub extern "C" fn cheetah_set_flush_log_at_commit(db: &CheetahDb, mode: u8) {
     value((), || db.0.set_flush_log_at_commit(mode));
 }
 
-/// Sets the memory of the engine to `bytes`, or to the minimum that it needs, and returns the new
-/// size.
+/// Sets the memory of the engine to `bytes`, or to the minimum that it needs. Returns the new size.
 #[no_mangle]
 pub extern "C" fn cheetah_set_buffer_pool_size(db: &CheetahDb, bytes: u64) -> u64 {
     value(bytes, || db.0.set_buffer_pool_bytes(bytes))

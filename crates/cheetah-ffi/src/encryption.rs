@@ -63,7 +63,6 @@ pub struct CheetahEncryptionWords {
     pub newest_key_version: CheetahNewestKeyVersion,
 }
 
-/// The server's keys, for the engine.
 pub(crate) struct ServerKeys {
     newest: CheetahNewestKeyVersion,
     bytes: CheetahKeyBytes,
@@ -125,8 +124,7 @@ fn choose(asked: TableEncryption, by_default: bool, is_forced: bool, exists: imp
     Chosen { encryption: TableEncryption { wish: asked.wish, key_id }, warnings, refused }
 }
 
-/// Chooses how a table is encrypted. Passes the faults of the options to the sink as readable
-/// messages.
+/// Chooses how a table is encrypted. Passes each fault of the options as text to the sink.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_choose_encryption(
     words: &CheetahEncryptionWords,
@@ -225,8 +223,7 @@ pub unsafe extern "C" fn cheetah_list_encryption(
     context: *mut c_void,
 ) -> i32 {
     entry(|| {
-        // Read first, so that pages may be reported as unfinished though they are finished, but
-        // unfinished pages are never reported as finished.
+        // Read first: finished pages may be reported as unfinished, but not the other way round.
         let is_rotating = db.0.is_rotating();
         each(sink, context, db.0.encryption(), |table| told(table, is_rotating))
     })

@@ -214,8 +214,7 @@ pub struct CheetahForeignKey {
     pub on_delete: u8,
     /// A `CheetahForeignKeyAction`.
     pub on_update: u8,
-    /// Whether rows of the child are checked. They are not if the child is a copy of a table that
-    /// has the constraint.
+    /// Whether rows of the child are checked: not if it is a copy of a table with the constraint.
     pub is_checked: u8,
 }
 
@@ -223,7 +222,6 @@ pub struct CheetahForeignKey {
 pub type CheetahForeignKeySink =
     unsafe extern "C" fn(context: *mut c_void, constraint: *const CheetahForeignKey);
 
-/// A constraint, and the arrays to which its C form points.
 #[derive(Debug)]
 struct Lent {
     constraint: ForeignKey,
@@ -342,8 +340,8 @@ pub unsafe extern "C" fn cheetah_note_refused_by_constraint(db: &CheetahDb, text
     value((), || db.0.note_refused_by_constraint(&text));
 }
 
-/// Returns the constraints of a table, and the indexes that they use; null if it has no
-/// constraints, or after a panic.
+/// Returns the constraints of a table, and the indexes that they use; null if there are none, or
+/// after a panic.
 #[no_mangle]
 pub extern "C" fn cheetah_foreign_keys(db: &CheetahDb, table: &CheetahTable) -> *mut CheetahForeignKeys {
     value(std::ptr::null_mut(), || {
@@ -352,8 +350,7 @@ pub extern "C" fn cheetah_foreign_keys(db: &CheetahDb, table: &CheetahTable) -> 
     })
 }
 
-/// Lists the constraints that a new definition adds, in which the table is the child. `list`
-/// becomes null if there are none.
+/// Lists the constraints that a new definition adds to the child table; null if there are none.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_foreign_keys_to_add(
     db: &CheetahDb,

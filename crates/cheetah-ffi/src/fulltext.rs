@@ -35,7 +35,6 @@ impl CheetahFulltextSpec {
 pub struct CheetahWords(WordList);
 
 impl CheetahWords {
-    /// Returns the words as those of the row with this key.
     fn of<'w>(&'w mut self, key: &'w [u8]) -> RowWords<'w> {
         RowWords { key, words: &mut self.0 }
     }
@@ -269,11 +268,9 @@ impl CheetahSearch {
 #[derive(Debug)]
 pub struct CheetahMatches(Found);
 
-/// Calls the caller's functions for the engine.
 struct Callbacks<'c>(&'c CheetahSearch);
 
-/// Calls `ask` with a sink that passes words to `each`. Returns the error of `each` or of the
-/// caller.
+/// Calls `ask` with a sink that passes words to `each`. Returns the error of either.
 fn tell(
     each: &mut dyn FnMut(Word<'_>, Position) -> Result<()>,
     ask: impl FnOnce(*mut CheetahWordSink<'_>) -> i32,

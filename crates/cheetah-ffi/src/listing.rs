@@ -60,8 +60,7 @@ pub struct CheetahLockInfo {
     pub data: CheetahBytes,
 }
 
-/// A transaction that waits, and a transaction that blocks it. Its strings are valid only during
-/// the call.
+/// A transaction that waits, and one that blocks it. Its strings are valid only during the call.
 #[repr(C)]
 pub struct CheetahLockWait {
     /// The ID of the waiting transaction.

@@ -14,7 +14,6 @@ use std::sync::Arc;
 pub struct CheetahLoad(pub(crate) Load);
 
 impl CheetahLoad {
-    /// Begins a load. Returns null if the table cannot be loaded.
     pub(crate) fn begin(txn: &mut Transaction, table: &Arc<Table>, to_commit: u8) -> Result<*mut Self> {
         let begun = match to_commit {
             0 => txn.begin_load(table)?,

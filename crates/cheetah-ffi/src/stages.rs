@@ -16,9 +16,8 @@ pub struct CheetahStageBefore {
     pub third: u64,
 }
 
-/// Called when the calling thread begins a stage (a `CheetahStage`). The content of `before` is
-/// passed to the function for the end of the stage. Returns the ID of the thread's connection, or
-/// 0.
+/// Called when the calling thread begins a stage (a `CheetahStage`). The function for the end of
+/// the stage gets the content of `before`. Returns the ID of the thread's connection, or 0.
 pub type CheetahStageBegins = unsafe extern "C" fn(stage: u8, before: *mut CheetahStageBefore) -> u64;
 /// Called when the stage ends.
 pub type CheetahStageEnds = unsafe extern "C" fn(stage: u8, before: *const CheetahStageBefore);

@@ -18,7 +18,6 @@ pub(crate) const STORED_KEY_BYTES_MAX: u32 = cheetah::server::max_key_bytes(32 <
 #[derive(Debug)]
 pub struct CheetahTable {
     pub(crate) table: Arc<Table>,
-    /// The postings of its full-text indexes.
     pub(crate) postings: Vec<Arc<Table>>,
 }
 
@@ -81,7 +80,6 @@ pub(crate) fn compression(codec: u8, level: i32) -> Result<Compression> {
     })
 }
 
-/// Returns the codec of a `CheetahCompression`.
 pub(crate) fn codec_of(code: u8) -> Result<Codec> {
     meaning!("code of a compression", code, CheetahCompression => Codec { None, Lz4, Zstd })
 }
@@ -108,8 +106,8 @@ fn referenced_of(code: u8) -> Result<Referenced> {
     })
 }
 
-/// Renames a table. `again`: repeats a rename that a crash interrupted, and that may already be
-/// done.
+/// Renames a table. `again`: repeats a rename that a crash interrupted and that may be done
+/// already.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_rename_table(
     db: &CheetahDb,
@@ -160,8 +158,8 @@ pub unsafe extern "C" fn cheetah_open_table(
     })
 }
 
-/// Returns whether the table must be opened again, because it was dropped, truncated, or replaced
-/// by a load since it was opened.
+/// Returns whether the table must be opened again: it was dropped, truncated, or replaced by a
+/// load.
 #[no_mangle]
 pub extern "C" fn cheetah_is_dropped(table: &CheetahTable) -> u8 {
     value(1, || u8::from(table.table.is_dropped() || table.table.has_moved()))

@@ -123,8 +123,7 @@ pub extern "C" fn cheetah_take_snapshot(txn: &mut CheetahTxn) -> i32 {
     entry(|| txn.0.take_snapshot())
 }
 
-/// Ends a statement: releases resources that only the statement needed. Its cursors must not be
-/// used afterwards.
+/// Ends a statement and releases its resources. Its cursors must not be used afterwards.
 #[no_mangle]
 pub extern "C" fn cheetah_end_statement(txn: &mut CheetahTxn) {
     value((), || txn.0.end_statement());
@@ -219,8 +218,7 @@ pub extern "C" fn cheetah_lock_table(txn: &mut CheetahTxn, table: &CheetahTable,
     })
 }
 
-/// Locks a table exclusively until the end of the transaction if that requires no wait; otherwise
-/// does nothing.
+/// Locks a table exclusively until the end of the transaction, but only if that requires no wait.
 #[no_mangle]
 pub extern "C" fn cheetah_try_lock_table(txn: &mut CheetahTxn, table: &CheetahTable) -> i32 {
     entry(|| txn.0.try_lock_table(&table.table).map(|_| Code::Ok))

@@ -18,7 +18,6 @@ pub struct CheetahXid {
 }
 
 impl CheetahXid {
-    /// Returns the C form of `xid`, which points to the bytes of `xid`.
     pub(crate) fn of(xid: &Xid) -> Self {
         let (global, branch) = (CheetahBytes::of(xid.global()), CheetahBytes::of(xid.branch()));
         Self { format: xid.format(), global, branch }

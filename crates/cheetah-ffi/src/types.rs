@@ -236,7 +236,6 @@ pub struct CheetahRow {
 }
 
 impl CheetahRow {
-    /// Returns how to lock an existing row with the same unique key.
     pub(crate) fn duplicate_lock(&self) -> LockMode {
         match self.changes_duplicate {
             0 => LockMode::Shared,
@@ -326,7 +325,6 @@ pub type CheetahExpectedEntries = unsafe extern "C" fn(
     row: CheetahBytes,
     sink: *mut crate::CheetahEntrySink,
 ) -> i32;
-/// Returns 1 if a payload of a secondary index repeats what the key of its entry states. Otherwise
-/// returns 0.
+/// Returns whether (1 or 0) a payload of a secondary index repeats what its entry's key states.
 pub type CheetahPayloadTest =
     unsafe extern "C" fn(context: *mut c_void, index_no: u32, payload: CheetahBytes) -> u8;

@@ -5,8 +5,7 @@ use crate::callbacks::{each, Callback};
 use crate::types::*;
 use crate::CheetahDb;
 
-/// A bucket of the latency histogram of one kind of operation. Its string is valid only during the
-/// call.
+/// A bucket of an operation's latency histogram. Its string is valid only during the call.
 #[repr(C)]
 pub struct CheetahLatency {
     /// The kind of operation.

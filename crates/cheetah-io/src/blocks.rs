@@ -1,5 +1,4 @@
-//! Memory blocks of one size, whose memory is returned to the operating system when they are
-//! dropped.
+//! Memory blocks of one size, whose memory returns to the operating system when they are dropped.
 //!
 //! A general allocator keeps freed memory for later. When buffers of several sizes replace one
 //! another, holes remain between the buffers in use, and the holes count as memory of the process.
@@ -19,12 +18,12 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Addresses are made usable in steps of this size, and the range starts at a multiple of it.
-/// Systems that do not overcommit memory, or that lock all mapped memory, count only usable memory.
-/// The step is the usual size of a huge page.
+/// Addresses are made usable in steps of this size, the usual size of a huge page, and the range
+/// starts at a multiple of it. Systems that do not overcommit memory, or that lock all mapped
+/// memory, count only usable memory.
 const STEP_BYTES: usize = 2 << 20;
-/// A range of at least this size gets the memory of a step at once, as a huge page if possible. A
-/// step is then less than 1 % of the range.
+/// A range of at least this size gets the memory of a step at once, as a huge page if possible: a
+/// step is then less than 1 % of it.
 const FILL_BYTES_MIN: usize = 256 << 20;
 
 /// A range of addresses for blocks of one size.
@@ -57,8 +56,7 @@ unsafe impl Send for Blocks {}
 unsafe impl Sync for Blocks {}
 
 impl Blocks {
-    /// Creates a range for `count` blocks, without memory. Returns `None` if blocks of this size
-    /// cannot have a range.
+    /// Creates a range for `count` blocks, without memory; `None` if this size cannot have one.
     pub fn reserve(block_bytes: usize, count: usize) -> Option<Arc<Self>> {
         let bytes = block_bytes.checked_mul(count).filter(|bytes| *bytes > 0)?;
         if block_bytes % system::page_bytes()? != 0 || count > u32::MAX as usize {
@@ -68,8 +66,8 @@ impl Blocks {
         Some(Arc::new(Self { block_bytes, count, fills_steps, numbers: Mutex::default() }))
     }
 
-    /// Returns a block with arbitrary content, or `None` if all blocks are in use or the system has
-    /// no addresses.
+    /// Returns a block with arbitrary content; `None` if all are in use or the system has no
+    /// addresses.
     pub fn take(self: &Arc<Self>) -> Option<Block> {
         let (range, number, is_filled) = self.take_number()?;
         #[expect(unsafe_code, reason = "from a number to its address")]
@@ -240,9 +238,9 @@ mod system {
         let _ = unsafe { madvise(start.as_ptr().cast(), bytes, Advice::LinuxPopulateWrite) };
     }
 
-    /// Allocates the memory of a step, as a huge page if the system has one, because zeroing a huge
-    /// page takes a fraction of the time. Afterwards huge pages are disabled for the step, so that
-    /// the system does not allocate returned memory again.
+    /// Allocates the memory of a step, as a huge page if the system has one: zeroing it takes a
+    /// fraction of the time. Then disables huge pages, so that the system does not allocate
+    /// returned memory again.
     pub(super) fn fill(start: NonNull<u8>, offset: usize, bytes: usize) {
         // SAFETY: the step is inside the range, is usable, and nothing uses it yet; the advice
         // changes no content.
@@ -256,7 +254,7 @@ mod system {
         advise(Advice::LinuxNoHugepage);
     }
 
-    /// Returns the memory of a block to the system. Its content is lost. Locked memory is not
+    /// Returns the memory of a block, and its content, to the system. Locked memory is not
     /// returned, and is reused with the block.
     pub(super) fn give_back(start: NonNull<u8>, bytes: usize) {
         // SAFETY: the block is inside the range, and its owner has just released it: nothing reads

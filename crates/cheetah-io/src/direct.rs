@@ -1,8 +1,7 @@
 //! Reads that bypass the page cache of the system (`O_DIRECT`).
 //!
 //! The system reads only whole blocks, into memory with a certain alignment. Callers may request
-//! any bytes. Parts of a read that are not whole blocks or not in aligned memory are read through a
-//! buffer.
+//! any bytes: the other parts of a read go through a buffer.
 //!
 //! Invariants
 //!   I1  The file is only read. The requested bytes should have been synced: a read of bytes that
@@ -19,12 +18,10 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The length of a buffer. The image of a page usually fits.
+/// The image of a page usually fits.
 const BUFFER_BYTES: usize = 32 << 10;
-/// The maximum number of unused buffers that are kept.
 const BUFFERS_KEPT: usize = 16;
 
-/// The buffers for the files of a disk.
 #[derive(Default, Debug)]
 pub(crate) struct Buffers(Mutex<Vec<AlignedBytes>>);
 
@@ -49,15 +46,13 @@ impl Buffers {
 /// A file whose reads bypass the page cache.
 pub(crate) struct DirectFile {
     file: fs::File,
-    /// Reads begin and end at multiples of this number of bytes. It is a power of two, at most
-    /// [`ALIGN_BYTES`].
+    /// Reads begin and end at multiples of this power of two, at most [`ALIGN_BYTES`].
     block_bytes: usize,
     buffers: Arc<Buffers>,
 }
 
 impl DirectFile {
-    /// Opens a file. Returns `None` if the file system does not support reads that bypass the page
-    /// cache.
+    /// Returns `None` if the file system does not support reads that bypass the page cache.
     pub(crate) fn open(path: &Path, buffers: &Arc<Buffers>) -> io::Result<Option<Self>> {
         let file = match open_direct(path) {
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(None),
@@ -67,8 +62,8 @@ impl DirectFile {
         Ok(block_bytes.map(|block_bytes| Self { file, block_bytes, buffers: buffers.clone() }))
     }
 
-    /// Reads whole blocks into aligned memory. Fails if the file has fewer than `needed` bytes from
-    /// `offset` on.
+    /// Reads whole blocks into aligned memory. Fails if the file has fewer than `needed` bytes
+    /// there.
     fn read_blocks(&self, offset: u64, bytes: &mut [u8], needed: usize) -> io::Result<()> {
         let mut done = 0;
         while done < bytes.len() {
@@ -89,8 +84,7 @@ impl DirectFile {
         }
     }
 
-    /// Returns the error of a short read that ended at `end`. The error is `UnexpectedEof` only if
-    /// the file ends there.
+    /// The error of a short read that ended at `end`: `UnexpectedEof` only if the file ends there.
     fn too_few(&self, end: u64) -> io::Error {
         match self.len() {
             Ok(len) if end < len => io::Error::other(format!("a read ended at {end} of {len} bytes")),
@@ -99,7 +93,6 @@ impl DirectFile {
         }
     }
 
-    /// Returns the number of bytes at the start of `buf` that can be read without a buffer.
     fn aligned_bytes(&self, offset: u64, buf: &[u8]) -> usize {
         let is_aligned = offset % self.block_bytes as u64 == 0 && buf.as_ptr().addr() % ALIGN_BYTES == 0;
         if is_aligned {
@@ -109,7 +102,7 @@ impl DirectFile {
         }
     }
 
-    /// Reads at most one buffer of bytes. Returns the number of bytes of `buf` that were filled.
+    /// Reads at most one buffer of bytes. Returns their number.
     fn read_through_buffer(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
         let skipped = (offset % self.block_bytes as u64) as usize;
         self.buffers.with(|buffer| {
@@ -176,9 +169,9 @@ fn open_direct(_path: &Path) -> io::Result<fs::File> {
     Err(io::ErrorKind::InvalidInput.into())
 }
 
-/// Returns the number of bytes at whose multiples reads of the file must begin and end, or
-/// [`ALIGN_BYTES`] if the system does not report it. Returns `None` if the file does not support
-/// reads that bypass the page cache, or needs memory with a larger alignment than ours.
+/// The number of bytes at whose multiples reads must begin and end; [`ALIGN_BYTES`] if the system
+/// does not report it. `None` if the file does not support reads that bypass the page cache, or
+/// needs memory with a larger alignment than ours.
 #[cfg(target_os = "linux")]
 fn block_bytes(file: &fs::File) -> Option<usize> {
     use rustix::fs::{statx, AtFlags, StatxFlags};

@@ -1,9 +1,8 @@
 //! Files and directories for the engine.
 //!
 //! Paths are relative to the root of the disk, with `/` between their parts and without `.` or
-//! `..`. Durability follows POSIX strictly. The content and length of a file are durable after
-//! [`File::sync_data`], but the *name* of a file is durable only after [`Disk::sync_dir`] of its
-//! directory.
+//! `..`. Durability follows POSIX strictly: [`File::sync_data`] makes content and length of a file
+//! durable, but its *name* is durable only after [`Disk::sync_dir`] of its directory.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -64,11 +63,9 @@ pub trait File: Send + Sync {
     fn allocate(&self, len: u64) -> io::Result<()>;
     /// Bytes of disk blocks that the file occupies.
     fn allocated_bytes(&self) -> io::Result<u64>;
-    /// Starts writing back dirty bytes of the range, without waiting. This is a hint, which never
-    /// fails.
+    /// A hint to start writing back dirty bytes of the range, without waiting.
     fn start_writeback(&self, _offset: u64, _len: u64) {}
-    /// Drops the durable bytes of the file from the system's page cache. This is a hint, which
-    /// never fails.
+    /// A hint to drop the durable bytes of the file from the system's page cache.
     fn leave_cache(&self) {}
 }
 
@@ -95,23 +92,21 @@ pub trait DirLock: Send + Sync {}
 
 /// A directory tree with files.
 pub trait Disk: Send + Sync {
-    /// Creates a file that must not exist yet (`AlreadyExists` otherwise), open for reading and
-    /// writing.
+    /// Creates a file, open for reading and writing. Fails with `AlreadyExists` if it exists.
     fn create(&self, path: &str) -> io::Result<Arc<dyn File>>;
-    /// Opens an existing file (`NotFound` otherwise) for reading and writing.
+    /// Opens a file for reading and writing. Fails with `NotFound` if it does not exist.
     fn open(&self, path: &str) -> io::Result<Arc<dyn File>>;
-    /// Like [`Disk::open`], for a file that is durable and only read from now on. Reads bypass the
+    /// Like [`Disk::open`], for a durable file that is only read from now on. Reads bypass the
     /// system's page cache if possible.
     fn open_uncached(&self, path: &str) -> io::Result<Arc<dyn File>> {
         self.open(path)
     }
-    /// Like [`Disk::open`], for a file that must not change: it is opened for reading only, if
-    /// possible.
+    /// Like [`Disk::open`], for a file that must not change: opened for reading only, if possible.
     fn open_to_read(&self, path: &str) -> io::Result<Arc<dyn File>> {
         self.open(path)
     }
-    /// Renames a file, replacing a file with the new name. Durable after `sync_dir` of the
-    /// directory.
+    /// Renames a file, replacing a file with the new name. `sync_dir` of the directory makes it
+    /// durable.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Removes a file. Open handles stay usable.
     fn unlink(&self, path: &str) -> io::Result<()>;
@@ -128,9 +123,9 @@ pub trait Disk: Send + Sync {
     fn free_bytes(&self) -> io::Result<u64>;
     /// Bytes of the disk, used or not.
     fn total_bytes(&self) -> io::Result<u64>;
-    /// Makes the file system write files that are later created in `dir` in place, even if it
+    /// A hint to write files that are later created in `dir` in place, even if the file system
     /// normally writes each change to a new location. Then writes to allocated space need no more
-    /// space. This is a hint, which never fails.
+    /// space.
     fn write_in_place(&self, _dir: &str) {}
     /// Returns whether the file system frees the space of removed files later.
     fn frees_later(&self) -> bool {
@@ -145,8 +140,7 @@ pub trait Disk: Send + Sync {
     /// absolute, or is inside this disk or inside `outside_of`. It may be inside this disk's
     /// directory `snapshots`.
     fn create_disk(&self, path: &Path, outside_of: &Path) -> io::Result<Arc<dyn Disk>>;
-    /// Returns the operating system's path of the file `path`, or of the disk's root directory for
-    /// `""`.
+    /// The operating system's path of the file `path`, or of the disk's root directory for `""`.
     fn system_path(&self, path: &str) -> io::Result<PathBuf>;
     /// Gives the file `path` a second name, on a disk that [`create_disk`](Self::create_disk)
     /// created. Fails if that is impossible, for example on another file system.

@@ -1,10 +1,9 @@
 //! The heap of the process: the memory of `malloc`.
 
 /// Returns freed memory that the allocator keeps between blocks in use to the system, in whole
-/// pages. The allocator itself does so only at the end of the heap. This searches the freed memory
-/// of all threads of the process. During the search no thread can allocate from the arena that is
-/// being searched. It takes about 1 ms with 30 MB of heap, and 60 ms with 2 GB in 100,000 holes
-/// (decision 21). Does nothing with a C library other than glibc.
+/// pages; the allocator does so only at the end of the heap. This searches the freed memory of all
+/// threads, which cannot allocate from the arena being searched. It takes about 1 ms with 30 MB of
+/// heap, and 60 ms with 2 GB in 100,000 holes (decision 21). Does nothing without glibc.
 pub fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[expect(unsafe_code, reason = "a function of the C library")]

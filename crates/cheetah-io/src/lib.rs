@@ -5,9 +5,8 @@
 //!   I1  No other crate of the engine uses files, clocks or randomness directly.
 //!   I2  Every fault that the tests inject is an implementation or a wrapper of [`Disk`].
 //!
-//! There are two implementations of [`Disk`]: [`posix`] is the real disk, and [`sim`] is a
-//! simulated disk, which knows for each file which bytes are durable and which a power cut may
-//! still lose. [`overlay`] wraps a disk that must not change.
+//! [`posix`] is the real disk. [`sim`] is a simulated disk, which knows for each file which bytes
+//! are durable and which a power cut may still lose. [`overlay`] wraps a disk that must not change.
 
 pub mod aligned;
 pub mod blocks;

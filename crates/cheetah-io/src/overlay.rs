@@ -1,4 +1,4 @@
-//! An overlay: a disk that reads from a disk below, which it never changes, and writes to a disk
+//! An overlay: a disk that reads from a disk below, which it never changes, and writes to one
 //! above.
 //!
 //! Invariants
@@ -58,7 +58,7 @@ impl Drop for Above {
 
 #[derive(Default)]
 struct Names {
-    /// Files that were created or renamed, or `None` for removed files.
+    /// Created and renamed files; `None` for removed files.
     files: BTreeMap<String, Option<Arc<OverlayFile>>>,
     /// Files of the disk below that are open or were written.
     open: BTreeMap<String, Weak<OverlayFile>>,
@@ -112,7 +112,6 @@ fn not_found(path: &str) -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, format!("no such file: {path}"))
 }
 
-/// Returns the directory of a path. `""` is the root.
 fn directory_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(directory, _)| directory)
 }
@@ -218,7 +217,6 @@ struct Unlocked;
 
 impl DirLock for Unlocked {}
 
-/// A file on the disk below or above.
 struct OverlayFile {
     above: Arc<Above>,
     written: Weak<Written>,

@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// The mode of files: the server's group may read and write them, like the files of other engines.
 const FILE_MODE: u32 = 0o660;
 const DIR_MODE: u32 = 0o770;
-/// The magic numbers of btrfs, bcachefs and ZFS. They free the space of removed files only when
+/// The magic numbers of btrfs, bcachefs and ZFS, which free the space of removed files only when
 /// they commit, seconds later.
 const FREES_LATER: [u64; 3] = [0x9123_683e, 0xca45_1a4e, 0x2fc1_2fc1];
 
@@ -293,7 +293,6 @@ impl File for PosixFile {
     }
 }
 
-/// See [`File::allocated_bytes`].
 pub(crate) fn allocated_bytes(file: &fs::File) -> io::Result<u64> {
     // `st_blocks` counts units of 512 bytes on every system, regardless of the block size.
     Ok(file.metadata()?.blocks().saturating_mul(512))

@@ -9,8 +9,7 @@ pub trait Clock: Send + Sync {
     fn now_ns(&self) -> u64;
     /// Sleeps for about `ns` nanoseconds. A simulated clock advances instead.
     fn sleep_ns(&self, ns: u64);
-    /// Returns bytes that no other call returns, on this or another machine. Used as the identity
-    /// of a new database.
+    /// Returns bytes that no other call returns, on any machine: the identity of a new database.
     fn unique(&self) -> [u8; 16];
     /// Returns unpredictable bytes, for secrets. If this fails, there is no other source.
     fn random(&self) -> io::Result<[u8; 16]>;
@@ -33,8 +32,7 @@ impl Clock for RealClock {
     fn sleep_ns(&self, ns: u64) {
         std::thread::sleep(std::time::Duration::from_nanos(ns));
     }
-    /// Returns random bytes of the operating system, or the time of day and the process ID if it
-    /// has none.
+    /// Falls back to the time of day and the process ID if the system has no random bytes.
     fn unique(&self) -> [u8; 16] {
         let mut bytes = [0; 16];
         let random = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
@@ -44,7 +42,7 @@ impl Clock for RealClock {
         }
         bytes
     }
-    /// Returns random bytes, which are requested from the operating system each time.
+    /// Asks the operating system each time.
     fn random(&self) -> io::Result<[u8; 16]> {
         let mut bytes = [0; 16];
         let count = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;

@@ -24,7 +24,6 @@ impl Content {
         self.len
     }
 
-    /// Returns whether block `index` takes space.
     pub(super) fn has_block(&self, index: u64) -> bool {
         self.blocks.contains_key(&index)
     }
@@ -44,7 +43,6 @@ impl Content {
         }
     }
 
-    /// Writes `bytes` at `offset`, extending the length when needed.
     pub(super) fn write(&mut self, offset: u64, bytes: &[u8]) {
         let blocks = Arc::make_mut(&mut self.blocks);
         for (index, within, range) in pieces(offset, bytes.len()) {
@@ -55,7 +53,6 @@ impl Content {
         self.len = self.len.max(offset + bytes.len() as u64);
     }
 
-    /// Truncates the content, or extends it with zeros.
     pub(super) fn set_len(&mut self, len: u64) {
         if len < self.len {
             let blocks = Arc::make_mut(&mut self.blocks);

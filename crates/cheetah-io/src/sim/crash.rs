@@ -32,7 +32,6 @@ pub enum CrashPolicy {
     Subset(u64),
 }
 
-/// Decides for each unit whether it survives.
 struct Verdict {
     policy: CrashPolicy,
     rng: Rng,
@@ -85,7 +84,6 @@ impl Verdict {
 }
 
 impl World {
-    /// The number of units that [`CrashPolicy`] decides on.
     pub(super) fn unit_count(&self) -> usize {
         let sectors: usize = self.files.values().map(sector_count).sum();
         let lengths = self.files.values().filter(|f| length_changed(f)).count();
@@ -126,8 +124,7 @@ impl World {
         world
     }
 
-    /// Takes over a directory and, recursively, the directories below it. Files that no entry names
-    /// are removed (F3).
+    /// Takes over a directory and those below it. Removes files that no entry names (F3).
     fn adopt(&mut self, path: &str, survived: &mut BTreeMap<&str, Entries>) {
         let entries = survived.remove(path).unwrap_or_default();
         for (name, node) in entries.iter() {

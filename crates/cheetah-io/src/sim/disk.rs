@@ -140,8 +140,8 @@ impl SimDisk {
         self.state.lock().faults.add(fault);
     }
 
-    /// From now on, reads that touch these bytes of a file whose path contains `path` fail, until
-    /// faults are cleared: bad sectors.
+    /// From now until faults are cleared, reads of these bytes fail in files whose path contains
+    /// `path`.
     pub fn make_unreadable(&self, path: &str, bytes: Range<u64>) {
         self.state.lock().faults.add_unreadable(path, bytes);
     }
@@ -152,7 +152,7 @@ impl SimDisk {
     }
 
     /// Holds the next operation of this kind on a path that contains `path`, before it takes
-    /// effect; other operations continue.
+    /// effect.
     pub fn hold(&self, op: Op, path: &str) -> Hold {
         let (hold, held) = Hold::new(op, path);
         self.state.lock().holds.push(held);
@@ -194,8 +194,8 @@ impl SimDisk {
         self.state.lock().batches
     }
 
-    /// Stores what has been promised to the workload, such as the number of its last acknowledged
-    /// commit. Crash images contain it (see [`super::explore`]).
+    /// Stores a promise to the workload, such as its last acknowledged commit, for crash images
+    /// (see [`super::explore`]).
     pub fn acknowledge(&self, what: u64) {
         self.state.lock().acknowledged = what;
     }
@@ -291,8 +291,8 @@ impl SimDisk {
         Ok(state)
     }
 
-    /// Starts an operation: counts it, records it, and decides whether it may proceed and which
-    /// fault it meets.
+    /// Counts and records an operation, and decides whether it may proceed and which fault it
+    /// meets.
     fn begin(&self, op: Op, path: &str, args: std::fmt::Arguments<'_>) -> io::Result<Begun<'_>> {
         let mut state = self.powered()?;
         if let Some(held) = state.held(op, path) {
@@ -335,7 +335,6 @@ impl State {
         CrashPoint { operation, before, acknowledged, world: self.world.clone() }
     }
 
-    /// The hold that the operation has to wait for.
     fn held(&mut self, op: Op, path: &str) -> Option<Arc<Held>> {
         self.holds.retain(|held| held.is_pending());
         self.holds.iter().find(|held| held.takes(op, path)).cloned()

@@ -4,8 +4,8 @@
 //! The moments are: before each changing operation other than a write (so at every sync boundary,
 //! before and after every create, rename and unlink), before some of the writes, and at the end.
 //! For each moment, images are made under all policies of [`CrashPolicy`]; the check opens the
-//! image and compares it with a model. The workload records with [`SimDisk::acknowledge`] what it
-//! was promised; the check gets the value at that moment.
+//! image and compares it with a model, and with the promise that the workload had recorded by then
+//! with [`SimDisk::acknowledge`].
 //!
 //! To cut power during recovery too, call [`explore`] from the check, with the image as the start
 //! and the recovery as the workload.
@@ -22,8 +22,7 @@ pub struct Plan {
     pub seed: u64,
     /// Also explore the moment before every `write_every`-th write; 0 for none.
     pub write_every: u64,
-    /// The maximum number of moments. If there are more, the end and a random choice of the others
-    /// are explored.
+    /// The maximum number of moments: the end, and a random choice of the others.
     pub points_max: usize,
     /// If a moment has at most this many unsynced units, all their subsets are tried.
     pub exhaustive_units: usize,

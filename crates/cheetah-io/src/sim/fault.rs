@@ -40,14 +40,11 @@ pub enum Effect {
     Fail(io::ErrorKind),
     /// Only this many bytes of a write are written, and the write fails.
     ShortWrite(usize),
-    /// It succeeds and does nothing: a lost write, or a sync that makes nothing durable. Operations
-    /// that return a file fail instead.
+    /// Succeeds without effect, even a write or a sync. Operations that return a file fail instead.
     Ignore,
-    /// A write succeeds, but the sector with this number (counted within the write) keeps its old
-    /// content.
+    /// A write succeeds, but the sector with this number within it keeps its old content.
     StaleSector(usize),
-    /// A write succeeds, but at a position that is higher by this many bytes (or lower, but not
-    /// below 0).
+    /// A write succeeds at a position that is higher by this many bytes, or lower, but not below 0.
     Misdirect(i64),
     /// A read succeeds with one bit flipped: the byte (modulo the length) and the bit.
     FlipRead(usize, u8),
@@ -137,7 +134,7 @@ impl Faults {
         self.met
     }
 
-    /// The effect for this operation. All matching rules count it; the first rule that takes effect
+    /// The effect for this operation. All matching rules count it; the first that takes effect
     /// decides.
     pub(super) fn next(&mut self, op: Op, path: &str) -> Option<Effect> {
         let mut effect = None;

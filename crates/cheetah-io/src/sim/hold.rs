@@ -9,7 +9,6 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Hold(Arc<Held>);
 
-/// The disk's side of a [`Hold`].
 #[derive(Debug)]
 pub(super) struct Held {
     op: Op,
@@ -48,7 +47,6 @@ impl Drop for Hold {
 }
 
 impl Held {
-    /// Returns whether the hold still waits for an operation.
     pub(super) fn is_pending(&self) -> bool {
         let state = self.state.lock();
         !state.is_reached && !state.is_over
@@ -65,7 +63,6 @@ impl Held {
         takes
     }
 
-    /// Waits until the hold is over.
     pub(super) fn wait(&self) {
         self.changed.notify_all();
         let mut state = self.state.lock();

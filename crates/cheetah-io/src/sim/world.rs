@@ -34,7 +34,6 @@ pub(super) struct FileState {
     pub(super) open_count: u32,
 }
 
-/// The object with a name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Node {
     File(Inode),
@@ -96,8 +95,8 @@ impl FileState {
         self.pending = Arc::default();
     }
 
-    /// The durable content after a sync that follows a failed one. Of the blocks in limbo, only
-    /// those that were written again are dirty again and become durable. They leave the limbo.
+    /// The durable content after a sync that follows a failed one. Blocks in limbo become durable,
+    /// and leave the limbo, only if they were written again.
     fn synced_around_limbo(&mut self) -> Content {
         let dirty = blocks(&self.pending);
         let lost = |change: &Change| blocks(std::slice::from_ref(change)).is_disjoint(&dirty);
@@ -112,8 +111,7 @@ impl FileState {
         synced
     }
 
-    /// The sync failed: the kernel has marked the blocks clean, and it is unknown which of them are
-    /// on the disk.
+    /// The kernel has marked the blocks clean, and it is unknown which of them are on the disk.
     pub(super) fn fail_sync(&mut self) {
         let limbo = Arc::make_mut(&mut self.limbo);
         for change in self.pending.iter() {
@@ -137,8 +135,7 @@ impl FileState {
         (self.reserved_blocks + self.current.blocks_from(self.reserved_blocks)) * BLOCK_BYTES
     }
 
-    /// The number of bytes, of `len` at `offset`, that can be written with `free_blocks` more
-    /// blocks.
+    /// The part of `len` bytes at `offset` that can be written with `free_blocks` more blocks.
     pub(super) fn room_for(&self, offset: u64, len: usize, mut free_blocks: u64) -> usize {
         let end = offset + len as u64;
         for index in offset / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES) {
@@ -173,8 +170,7 @@ impl DirState {
             EntryChange::Unlink { name } => {
                 entries.remove(name);
             }
-            // All earlier names are removed, even one whose own rename was lost: a file never has
-            // two names.
+            // All earlier names go, even one whose own rename was lost: a file never has two names.
             EntryChange::Rename { to, inode } => {
                 entries.retain(|_, node| *node != Node::File(*inode));
                 entries.insert(to.clone(), Node::File(*inode));
@@ -212,7 +208,6 @@ impl World {
         self.dirs.get(dir).ok_or_else(|| error(io::ErrorKind::NotFound, dir))
     }
 
-    /// The directory, for a change of its names.
     fn dir_mut(&mut self, dir: &str) -> io::Result<&mut DirState> {
         self.may_have_nameless = true;
         self.dirs.get_mut(dir).ok_or_else(|| error(io::ErrorKind::NotFound, dir))
@@ -273,7 +268,6 @@ impl World {
         Ok(())
     }
 
-    /// Gives a file a second name.
     pub(super) fn link(&mut self, from: &str, to: &str) -> io::Result<()> {
         let inode = self.find(from)?;
         let (dir, name) = split(to)?;
@@ -363,7 +357,6 @@ impl World {
     }
 }
 
-/// The indexes of the blocks that the writes among `changes` touch.
 fn blocks(changes: &[Change]) -> BTreeSet<u64> {
     let mut blocks = BTreeSet::new();
     for change in changes {
@@ -389,7 +382,7 @@ pub(super) fn join(dir: &str, name: &str) -> String {
     format!("{dir}/{name}")
 }
 
-/// Splits a path into directory and name. Refuses the paths that the real disk refuses.
+/// Refuses the paths that the real disk refuses.
 fn split(path: &str) -> io::Result<(&str, &str)> {
     if path.split('/').any(|part| part.is_empty() || part == "." || part == "..") || path.contains('\0') {
         return Err(error(io::ErrorKind::InvalidInput, path));

@@ -26,7 +26,6 @@ pub struct BackgroundErrors {
 #[derive(Default, Debug)]
 struct Noted {
     last: BTreeMap<&'static str, String>,
-    /// The failures that were not announced yet.
     unheard: BTreeMap<&'static str, String>,
 }
 

@@ -4,10 +4,9 @@
 
 use crate::base::sound;
 
-/// The number of bits set for each hash. With eight bits of filter for each hash, one in fifty
-/// hashes outside the set is reported as in the set.
+/// The bits set for each hash. With eight bits of filter for each hash, one in fifty hashes outside
+/// the set is reported as in it.
 const PROBES: u32 = 5;
-/// The minimum size of a filter.
 const BYTES_MIN: usize = 8;
 
 pub(crate) fn build(hashes: &[u64], bytes: &mut Vec<u8>) {

@@ -3,7 +3,6 @@
 
 use std::cell::Cell;
 
-/// The minimum sum for which a thread sleeps.
 const WORTH_SLEEPING_NS: u64 = 1_000_000;
 
 thread_local! {

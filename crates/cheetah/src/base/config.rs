@@ -7,20 +7,19 @@ use super::{Error, KeySource, Result};
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The size of the smallest pages in memory, in bytes: a power of two from 512 to 16384. Wide
-    /// pages are twice as large, and pages of large values up to four times as large. Fixed at
-    /// creation of the database.
+    /// pages are twice as large, pages of large values up to four times. Fixed when the database is
+    /// created.
     pub page_bytes: u32,
-    /// Bytes of a segment file. Fixed at creation of the database.
+    /// Bytes of a segment file. Fixed when the database is created.
     pub segment_bytes: u64,
     /// The memory of the engine in bytes (see `memory`). `Db::set_buffer_pool_bytes` changes it.
     pub buffer_pool_bytes: u64,
     /// The length of a log file of a busy database.
     pub log_file_bytes: u64,
-    /// The length of a log file of a database with little activity, unless `log_file_bytes` is
-    /// less.
+    /// The length of a log file at little activity, or `log_file_bytes` if that is less.
     pub log_file_bytes_min: u64,
-    /// The maximum size of the log. A checkpoint starts when a quarter of this size was logged
-    /// since the last checkpoint. Writers wait when 95 percent is in use.
+    /// The maximum size of the log. A checkpoint starts when a quarter of it was logged since the
+    /// last checkpoint; writers wait when 95 percent is in use.
     pub log_bytes_max: u64,
     /// The maximum time between checkpoints in nanoseconds, if there are any changes.
     pub checkpoint_interval_ns: u64,
@@ -28,8 +27,8 @@ pub struct Config {
     /// `Db::set_io_capacity` changes it.
     pub io_capacity: u32,
     /// The number of threads that redo logged operations when a database is opened after a crash,
-    /// in addition to the thread that reads the log. With 0, it is the number of processors, at
-    /// most 8. With 1, startup starts no thread.
+    /// besides the one that reads the log. 0: one for each processor, at most 8. 1: startup starts
+    /// no thread.
     pub redo_threads: u32,
     /// Purge also removes versions between the oldest and the newest snapshot when at least this
     /// many transactions have ended since the oldest snapshot.
@@ -37,8 +36,7 @@ pub struct Config {
     /// Whether changes of rows and index entries may be pending for a leaf that is not in memory.
     /// `Db::set_buffering` changes it.
     pub buffers_changes: bool,
-    /// Whether segment files that are no longer written are read through the operating system's
-    /// page cache.
+    /// Whether complete segment files are read through the operating system's page cache.
     pub buffers_data_files: bool,
     /// The key service. A database that has encrypted data cannot be opened without it.
     pub keys: KeySource,
@@ -46,8 +44,8 @@ pub struct Config {
     pub encrypts_tables: bool,
     /// Whether the log is encrypted. `Db::set_encrypt_log` changes it.
     pub encrypts_log: bool,
-    /// Whether the two settings above apply only if some data is already encrypted. Programs that
-    /// inspect a database set this, so that they need keys only for encrypted databases.
+    /// Whether the two settings above apply only if some data is already encrypted: for programs
+    /// that inspect a database, which then need keys only for encrypted databases.
     pub stays_plain: bool,
 }
 

@@ -205,7 +205,6 @@ pub enum Error {
     Fatal(String),
 }
 
-/// Names a version of a key in a message.
 fn of_version(version: u32) -> String {
     match version {
         0 => String::new(),

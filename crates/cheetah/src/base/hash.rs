@@ -1,7 +1,8 @@
-//! The hash functions of the engine. It hashes keys for the latches and locks that represent them,
-//! and numbers for maps.
+//! The hash functions of the engine: of keys for the latches and locks that represent them, and of
+//! numbers for maps.
 //!
-//! Both functions are fast and the same in every run. This is safe, although users choose the keys:
+//! Both functions are fast and the same in every run, which also makes failed tests repeatable.
+//! This is safe, although users choose the keys:
 //!   - The keys of maps are numbers that the engine assigns, or hashes of users' keys. Equal hashes
 //!     share one element, so no choice of keys makes a map slow.
 //!   - Users' keys with the same hash share a lock or a latch. They wait for each other, but the
@@ -9,7 +10,6 @@
 //!     attacker's own rows.
 //!   - CHECK TABLE compares sums of hashes. An attacker who chooses keys for this purpose can only
 //!     hide a difference in the attacker's own rows.
-//!   - The same hashes in every run make failed tests repeatable.
 //!
 //! A map whose keys are users' keys or numbers from outside the engine needs the standard library's
 //! hasher, which has a secret. Hashes are not written to files.
@@ -17,15 +17,13 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
-/// A map with more slots than `SHRUNK_ABOVE` is shrunk when less than 1/`SHRUNK_BELOW_PART` of them
-/// is used.
+/// A map with more slots is shrunk when less than 1/`SHRUNK_BELOW_PART` of them is used.
 const SHRUNK_ABOVE: usize = 64;
 const SHRUNK_BELOW_PART: usize = 8;
 
 /// A map whose keys are numbers that the engine assigns.
 pub(crate) type FastMap<K, V> = HashMap<K, V, BuildHasherDefault<FastHasher>>;
 
-/// A set of such numbers.
 pub(crate) type FastSet<K> = HashSet<K, BuildHasherDefault<FastHasher>>;
 
 /// Bytes that a map takes for its slots, used or not.
@@ -34,7 +32,6 @@ pub(crate) fn map_bytes<K, V>(map: &FastMap<K, V>) -> usize {
     map.capacity() / 7 * 8 * (size_of::<(K, V)>() + 1)
 }
 
-/// Shrinks a map if few of its slots are used.
 pub(crate) fn shrink_map<K: Eq + Hash, V>(map: &mut FastMap<K, V>) {
     if map.capacity() > SHRUNK_ABOVE && map.len() < map.capacity() / SHRUNK_BELOW_PART {
         map.shrink_to(2 * map.len());
@@ -55,15 +52,14 @@ pub(crate) fn hash_number(number: u64) -> u64 {
     fold(0x9e37_79b9_7f4a_7c15 ^ number, 0xa076_1d64_78bd_642f)
 }
 
-/// A sum of hashes, independent of their order. Lists with the same elements, each the same number
+/// A sum of hashes, independent of their order: lists with the same elements, each the same number
 /// of times, have the same sum. Two sums of 64 bits make it very unlikely that different lists have
-/// the same sum. This is no defense against elements that an attacker chooses.
+/// the same sum, unless an attacker chooses the elements.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct HashSum(u64, u64);
 
 impl HashSum {
-    /// Adds an element of three parts. The same bytes divided into different parts have a different
-    /// hash.
+    /// Adds an element of three parts. Other divisions of the same bytes have a different hash.
     pub(crate) fn add(&mut self, parts: [&[u8]; 3]) {
         let hash = |of| {
             let parts = parts.map(|part| hash_key(of, part));
@@ -74,13 +70,11 @@ impl HashSum {
     }
 }
 
-/// Returns the largest power of two that is at most `wanted`, but at least 1.
 pub(crate) fn shards_count(wanted: usize) -> usize {
     1 << wanted.max(1).ilog2()
 }
 
-/// Returns the index of the shard of `hash`. `shards_count` must be a power of two. Uses bits of
-/// the hash that maps use least.
+/// The shard of `hash`, from the bits that maps use least. `shards_count` must be a power of two.
 pub(crate) fn shard_index(hash: u64, shards_count: usize) -> usize {
     (hash >> 40) as usize & (shards_count - 1)
 }
@@ -92,8 +86,7 @@ fn word(bytes: &[u8]) -> u64 {
     }
 }
 
-/// Combines both halves of the product, so that every bit of the input affects every bit of the
-/// result.
+/// Combines both halves of the product: every bit of the input affects every bit of the result.
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     (product as u64 ^ (product >> 64) as u64).wrapping_add(a.rotate_left(32))

@@ -1,5 +1,4 @@
-//! The fatal error of an engine. Once it occurs, every call fails until the database is opened
-//! again.
+//! The fatal error of an engine, after which every call fails until the database is opened again.
 //!
 //! Invariants
 //!   I1  A failed sync is fatal and never retried (the kernel marks pages clean after reporting it
@@ -33,8 +32,7 @@ impl Health {
         Error::Fatal(reason.clone())
     }
 
-    /// Stops the engine if `result` is an error, because the error leaves a mini-transaction
-    /// incomplete.
+    /// Stops the engine if `result` is an error, which leaves a mini-transaction incomplete.
     pub fn must<T>(&self, what: &str, result: Result<T>) -> Result<T> {
         result.map_err(|error| self.stop(format!("{what} failed in the middle: {error}")))
     }

@@ -27,8 +27,7 @@ ids! {
     Lsn(u64);
     /// A transaction that has written at least one change. 48 bits, never reused. 0 means "none".
     TxnId(u64);
-    /// The caller's ID for the session of a transaction that other transactions wait for. 0 means
-    /// "none".
+    /// The caller's ID for the session of a transaction that others wait for. 0 means "none".
     SessionId(u64);
     /// A version of the page map: the state of all pages that one checkpoint makes durable. Never
     /// reused.
@@ -40,14 +39,13 @@ ids! {
 impl PageId {
     /// No page.
     pub const NONE: PageId = PageId(0);
-    /// The largest page number, which is the limit of the page table (a petabyte of pages). 40 bits
-    /// on disk.
+    /// The largest page number: the limit of the page table (a petabyte of pages).
     pub const MAX: PageId = PageId((1 << 36) - 1);
 }
 
 impl TableId {
-    /// The bit that is set only in the IDs of temporary tables, so that the ID alone shows that a
-    /// table is not logged (Y1 of docs/developers/durability.md).
+    /// The bit that only the IDs of temporary tables have: the ID alone shows that a table is not
+    /// logged (Y1 of docs/developers/durability.md).
     pub const TEMPORARY: TableId = TableId(1 << 31);
 
     /// Returns whether this is the ID of a temporary table.

@@ -1,7 +1,6 @@
 //! Latencies of operations of one kind: a histogram, their sum, and the maximum.
 //!
-//! Each kind of operation has its own [`Latency`]. Only operations that wait or do I/O are
-//! recorded: they take at least microseconds.
+//! Only operations that wait or do I/O are recorded: they take at least microseconds.
 //!
 //! Invariants
 //!   I1  No thread waits, because the counters are relaxed atomics. They are read one by one, so an
@@ -11,9 +10,9 @@ use cheetah_io::Clock;
 use std::ops::AddAssign;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The number of buckets of a histogram. The first bucket counts operations shorter than a
-/// microsecond, and the upper bound of each further bucket is twice that of the previous one. The
-/// last bucket counts all longer operations, of about 18 minutes or more.
+/// The first bucket counts operations shorter than a microsecond; the upper bound of each further
+/// bucket is twice that of the previous one. The last bucket counts all operations of about 18
+/// minutes or more.
 pub const BUCKETS_COUNT: usize = 32;
 
 const NS_PER_US: u64 = 1_000;
@@ -81,8 +80,7 @@ pub struct LatencyCounts {
 pub struct Bucket {
     /// The minimum latency, in microseconds.
     pub from_us: u64,
-    /// The latency is less than this number of microseconds. `None` for the last bucket, which has
-    /// no upper bound.
+    /// The latency is less than this number of microseconds; `None` for the last, unbounded bucket.
     pub below_us: Option<u64>,
     /// Number of operations.
     pub count: u64,
@@ -105,7 +103,6 @@ impl LatencyCounts {
     }
 }
 
-/// Merges the latencies of several kinds of operations.
 impl AddAssign for LatencyCounts {
     fn add_assign(&mut self, other: Self) {
         self.buckets.iter_mut().zip(other.buckets).for_each(|(count, more)| *count += more);
@@ -114,7 +111,6 @@ impl AddAssign for LatencyCounts {
     }
 }
 
-/// Returns the bucket of an operation, which is the number of bits of its duration in microseconds.
 fn bucket_of(ns: u64) -> usize {
     let bits = u64::BITS - (ns / NS_PER_US).leading_zeros();
     (bits as usize).min(BUCKETS_COUNT - 1)

@@ -1,17 +1,16 @@
 //! The types of [`super::sync`], built on the model checker's primitives. A model includes a source
 //! file of the engine again, with this module as its `sync`. The checker runs all orders of the
-//! steps of the model's threads that the memory model allows. A single operating system thread runs
-//! them all, so a planted bug affects all of them.
+//! steps of the model's threads that the memory model allows, in one thread of the operating
+//! system, so a planted bug affects all of them.
 
 pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::ops::{Deref, DerefMut};
 use std::sync::LockResult;
 
-/// The maximum number of preemptions of a thread. With more preemptions a model takes minutes, and
-/// most races need one or two.
+/// With more preemptions of a thread a model takes minutes, and most races need one or two.
 const PREEMPTIONS_MAX: usize = 3;
 
-/// The minimum number of orders. A model with fewer orders does not test what it claims.
+/// A model with fewer orders does not test what it claims.
 const ORDERS_MIN: u64 = 100;
 
 /// Runs all orders. Panics if an assertion fails or threads deadlock.
@@ -29,12 +28,10 @@ pub(crate) fn check(model: impl Fn() + Send + Sync + 'static) {
     assert!(orders >= ORDERS_MIN, "{orders} orders");
 }
 
-/// Returns whether the model finds an order that fails.
 pub(crate) fn fails(model: impl Fn() + Send + Sync + 'static) -> bool {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(model))).is_err()
 }
 
-/// Returns whether the model finds the planted bug with this name.
 pub(crate) fn finds(name: &'static str, model: impl Fn() + Send + Sync + 'static) -> bool {
     let bug = super::planted::plant(name);
     let is_found = fails(model);
@@ -42,8 +39,7 @@ pub(crate) fn finds(name: &'static str, model: impl Fn() + Send + Sync + 'static
     is_found
 }
 
-/// A lock guard of the checker. If a model fails, the guard is leaked, because its lock no longer
-/// exists.
+/// If a model fails, the guard is leaked, because its lock no longer exists.
 #[derive(Debug)]
 pub(crate) struct Guard<G>(Option<G>);
 
@@ -112,8 +108,7 @@ impl Condvar {
     }
 }
 
-/// Like parking_lot's: in addition to readers and writers, it has upgradable readers, one at a
-/// time.
+/// Like parking_lot's, which also has upgradable readers, one at a time.
 #[derive(Debug)]
 pub(crate) struct RwLock<T> {
     upgradable: Mutex<()>,

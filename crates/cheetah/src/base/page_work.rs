@@ -1,10 +1,9 @@
 //! Counts the current thread's work on pages, for a statement whose user requests it.
 //!
 //! Invariants
-//!   I1  Counters are thread-local. If they are not requested, nothing is counted, and the only
-//!       cost is a check of a thread-local flag for each page. The flag is stored with the thread's
-//!       number, which the counter of all fetches needs anyway, so one access to thread-local
-//!       memory suffices for both.
+//!   I1  Counters are thread-local. If they are not requested, the only cost is a check of a
+//!       thread-local flag for each page. The flag is stored with the thread's number, which the
+//!       counter of all fetches needs anyway.
 //!   I2  Counts may be nested. Work that an inner count includes is not part of the outer count.
 
 use std::cell::Cell;
@@ -51,7 +50,6 @@ impl PageWork {
 }
 
 struct Own {
-    /// Number of counts in progress.
     wanted: Cell<u32>,
     /// The number of the thread, from 1, or 0 before it is assigned.
     number: Cell<usize>,

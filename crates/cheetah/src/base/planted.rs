@@ -1,9 +1,9 @@
 //! Planted bugs are places where a test can make the engine do the wrong thing, to prove that the
 //! tests detect it.
 //!
-//! At such a place the code has `sound!(condition, "name")`. Its value is the condition, or false
-//! while the bug is planted. The name says what the engine then does. A place without a condition
-//! has `true`.
+//! At such a place the code has `sound!(condition, "name")`, which is the condition, or false while
+//! the bug is planted; without a condition, `true` stands there. The name says what the engine then
+//! does.
 //!
 //! Invariants
 //!   I1  Without the feature `planted-bugs`, `sound!` is just its condition and costs nothing. Only
@@ -24,7 +24,6 @@ macro_rules! sound {
 }
 pub(crate) use sound;
 
-/// Returns whether the bug with this name is planted in this thread.
 #[cfg(not(feature = "planted-bugs"))]
 #[inline(always)]
 pub(crate) fn is_on(_name: &'static str) -> bool {
@@ -41,11 +40,10 @@ mod with_feature {
     use std::cell::RefCell;
 
     thread_local! {
-        /// The names of the planted bugs, and the number of times that each was reached.
+        /// The planted bugs, and the number of times that each was reached.
         static PLANTED: RefCell<Vec<(&'static str, u64)>> = const { RefCell::new(Vec::new()) };
     }
 
-    /// Returns whether the bug with this name is planted in this thread.
     pub(crate) fn is_on(name: &'static str) -> bool {
         PLANTED.with_borrow_mut(|planted| {
             let found = planted.iter_mut().find(|(planted, _)| *planted == name);

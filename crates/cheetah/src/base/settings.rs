@@ -11,8 +11,7 @@
 use super::Config;
 use std::fmt;
 
-/// The length of log files is a multiple of this, because the server rounds `cheetah_log_file_size`
-/// in this way.
+/// The server rounds `cheetah_log_file_size` to a multiple of this.
 const LOG_FILE_UNIT: u64 = 1 << 20;
 
 pub(super) const LOG_FILES_MIN: u64 = 4;
@@ -59,8 +58,7 @@ impl ServerSettings {
         self.adjust_log().into_iter().chain(self.adjust_words()).collect()
     }
 
-    /// Adjusts the sizes of the log. The size of the log limits the use of the disk, so the size of
-    /// its files is derived from it.
+    /// The size of the log limits the use of the disk, so the size of its files is derived from it.
     fn adjust_log(&mut self) -> Option<Adjustment> {
         let (asked_max, asked_file) = (self.log_bytes_max, self.log_file_bytes);
         let least = LOG_FILES_MIN.saturating_mul(asked_file);
@@ -83,9 +81,8 @@ impl ServerSettings {
         Some(Adjustment { name: "cheetah_log_file_size", asked: asked_file, taken, because })
     }
 
-    /// Adjusts the lengths of words. With incompatible lengths no word would be indexed. If the
-    /// values are incompatible, both were set, because no allowed value of one is incompatible with
-    /// the other's default.
+    /// With incompatible lengths no word would be indexed. Both were then set, because no allowed
+    /// value of one is incompatible with the other's default.
     fn adjust_words(&mut self) -> Option<Adjustment> {
         let (asked, max) = (self.word_chars_min, self.word_chars_max);
         if asked <= max {

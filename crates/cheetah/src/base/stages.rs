@@ -1,5 +1,4 @@
-//! Stages say why a thread waits, or which long work it does. The caller of the engine sets an
-//! observer, which is notified of stages so that it can show them.
+//! Stages say why a thread waits, or which long work it does, for an observer that shows them.
 //!
 //! The process has one observer. It identifies the connection by the calling thread, so that no
 //! layer has to pass it down. The engine's own threads report their stages too, but belong to no
@@ -91,7 +90,6 @@ impl Drop for InStage {
     }
 }
 
-/// The observer of all tests of this crate.
 #[cfg(test)]
 pub(super) mod testing {
     use super::*;
@@ -120,14 +118,13 @@ pub(super) mod testing {
         }
     }
 
-    /// Makes this thread belong to a connection.
     pub(in crate::base) fn become_connection(number: u64) {
         observe(Teller);
         CONNECTION.set(number);
     }
 
-    /// The calls to the observer by this thread: begins and ends of stages, with the values that
-    /// the begins returned.
+    /// The begins and ends of stages that this thread reported, with the values that the begins
+    /// returned.
     pub(in crate::base) fn told() -> Vec<(bool, Stage, u64)> {
         TOLD.with_borrow(Clone::clone)
     }

@@ -4,8 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::OnceLock;
 
-/// The maximum number of threads. More threads would only wait for the disk and for other
-/// statements.
+/// More threads would only wait for the disk and for other statements.
 const STATEMENT_THREADS_MAX: usize = 4;
 
 /// The number of threads that a step of one statement may use, including its own: the number of
@@ -16,8 +15,7 @@ pub fn statement_threads() -> usize {
     (*PROCESSORS.get_or_init(count)).min(STATEMENT_THREADS_MAX)
 }
 
-/// Tells the other threads of a test to end, even if this thread panics: their scope waits for
-/// them.
+/// Tells the other threads of a test to end, even after a panic: their scope waits for them.
 #[cfg(test)]
 pub(crate) struct RaisedAtEnd<'a>(pub(crate) &'a AtomicBool);
 

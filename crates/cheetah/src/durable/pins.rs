@@ -1,5 +1,4 @@
-//! The paths of the files that pinned snapshots name, and the files that are kept only for
-//! snapshots.
+//! The paths of the files that pinned snapshots name, and the files kept only for them.
 //!
 //! Invariants (docs/developers/durability.md)
 //!   Z2  A file that a pin names is not unlinked. If the database no longer needs the file, it is
@@ -16,7 +15,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::sync::Arc;
 
-/// The maximum number of pins. Each pin keeps files that the database may no longer need.
+/// Each pin keeps files that the database may no longer need.
 const PINS_MAX: usize = 8;
 
 #[derive(Default)]
@@ -38,8 +37,8 @@ impl Named {
         self.by_pin.values().any(|paths| paths.contains(path))
     }
 
-    /// Removes from `held` and returns the files that no pin names any more. With the planted bug,
-    /// returns all held files that the pin with the paths `ended` named.
+    /// Takes out of `held` the files that no pin names any more. With the planted bug, takes all
+    /// held files that the pin with the paths `ended` named.
     fn take_free(&mut self, ended: &HashSet<String>) -> Vec<String> {
         let is_free = |path: &String| {
             !self.has(path) || ended.contains(path) && !sound!(true, "backup: release what another pin names")
@@ -53,7 +52,6 @@ impl Named {
 }
 
 impl Pins {
-    /// See [`Durable::let_go`].
     pub(super) fn let_go(&self, disk: &dyn Disk, path: &str) -> io::Result<bool> {
         if !sound!(self.names(path), "backup: unlink what is pinned") {
             return disk.unlink(path).map(|()| true);
@@ -68,18 +66,15 @@ impl Pins {
         disk.unlink(path).map(|()| true)
     }
 
-    /// See [`Durable::is_pinned`].
     pub(super) fn names(&self, path: &str) -> bool {
         self.named.lock().has(path)
     }
 
-    /// See [`Durable::pinned`].
     pub(super) fn counts(&self) -> (usize, u64) {
         let named = self.named.lock();
         (named.by_pin.len(), named.held.values().sum())
     }
 
-    /// See [`Durable::give_up_pins`].
     pub(super) fn give_up(&self, durable: &Durable) {
         let pins = self.named.lock().by_pin.keys().copied().collect::<Vec<_>>();
         pins.into_iter().for_each(|pin| self.end(durable, pin));

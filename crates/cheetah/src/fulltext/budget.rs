@@ -2,8 +2,7 @@
 
 use crate::base::{Error, Result, SearchProblem};
 
-/// The highest possible limit: rows and hits have IDs of four bytes, and each takes more than eight
-/// bytes.
+/// Rows and hits have IDs of four bytes, and each takes more than eight bytes.
 const LIMIT_BYTES_MAX: u64 = 32 << 30;
 
 /// Counts what a query has stored, and refuses more than the limit. Growing vectors may have

@@ -4,7 +4,7 @@ use super::budget::Budget;
 use crate::base::Result;
 use std::hash::{BuildHasher, RandomState};
 
-/// A slot of the hash table. The number `u32::MAX` marks an empty slot.
+/// The number `u32::MAX` marks an empty slot.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     hash: u32,
@@ -14,22 +14,20 @@ struct Slot {
 const EMPTY: Slot = Slot { hash: 0, number: u32::MAX };
 const SLOTS_MIN: usize = 64;
 
-/// The bytes of a row in addition to its key: the end of the key, and at least four thirds of a
-/// slot.
+/// The bytes of a row besides its key: the end of the key, and at least four thirds of a slot.
 const ROW_BYTES: usize = size_of::<usize>() + 2 * size_of::<Slot>();
 
-/// The rows that a query has seen, by ID and by key. Users choose keys, so the hash function uses a
-/// secret.
+/// The rows that a query has seen. Users choose keys, so the hash function uses a secret.
 #[derive(Debug)]
 pub(super) struct Documents {
     keys: Vec<u8>,
     /// Where each key ends in `keys`.
     ends: Vec<usize>,
-    /// A power of two of slots, at most three quarters of them in use. A key is in the slot that
-    /// its hash selects, or in the next free one.
+    /// A power of two of slots, at most three quarters in use. A key is in the slot of its hash, or
+    /// in the next free one.
     slots: Vec<Slot>,
-    /// The row after the one that was added or found last. All words have their rows in the same
-    /// order, so the next row is often this one.
+    /// The row after the last one added or found: often the next, because all words have their rows
+    /// in the same order.
     next: u32,
     secret: RandomState,
 }
@@ -40,7 +38,6 @@ impl Documents {
         Self { keys: Vec::new(), ends: Vec::new(), slots, next: 0, secret: RandomState::new() }
     }
 
-    /// Returns the number of rows, whose IDs are the numbers below it.
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
@@ -51,7 +48,6 @@ impl Documents {
         &self.keys[start..self.ends[number]]
     }
 
-    /// Returns the ID of a row, if it was seen before.
     pub(super) fn find(&self, key: &[u8]) -> Option<u32> {
         self.look(key, self.hash(key)).ok()
     }
@@ -90,7 +86,6 @@ impl Documents {
         self.secret.hash_one(key) as u32
     }
 
-    /// Returns the ID of the key, or the slot where it would be inserted.
     fn look(&self, key: &[u8], hash: u32) -> std::result::Result<u32, usize> {
         let mask = self.slots.len() - 1;
         let mut place = hash as usize & mask;

@@ -27,11 +27,10 @@ pub(super) struct Hit {
     pub(super) next: u32,
 }
 
-/// How far a list of hits is searched for a word before the word is added again. Ranks count each
-/// word only once anyway; this keeps the list short if a query repeats a word a thousand times.
+/// How far a list of hits is searched for a word before the word is added again. Ranks count a word
+/// once anyway; this keeps the list short if a query repeats a word a thousand times.
 const LOOK_BACK: usize = 64;
 
-/// What a query has found so far.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) budget: Budget,
@@ -39,11 +38,10 @@ pub(super) struct State {
     pub(super) words: Words,
     /// All hits of all rows, as lists.
     pub(super) hits: Vec<Hit>,
-    /// The rows that match the evaluated part of the innermost expression.
+    /// The matches of the evaluated part of the innermost expression.
     pub(super) results: Results,
-    /// The rows that match the required part that is being evaluated.
+    /// The matches of the required part that is being evaluated.
     required: Option<Results>,
-    /// Whether the innermost expression has had a required part.
     has_required: bool,
     /// Empty sets for reuse.
     spare: Vec<Results>,
@@ -146,7 +144,7 @@ impl State {
         Ok(())
     }
 
-    /// Records the matches of these words in a row, in this order, if the row is in the set.
+    /// Records that these words match a row, in this order, if the row is in the set.
     pub(super) fn note_matches(&mut self, document: u32, words: &[u32]) {
         let is_required = self.required.as_ref().is_some_and(|set| set.contains(document));
         if is_required || self.results.contains(document) {
@@ -182,7 +180,6 @@ impl State {
         self.required = Some(self.take_set());
     }
 
-    /// Keeps only the rows that match the required part.
     fn end_required(&mut self) {
         if let Some(required) = self.required.take() {
             let before = std::mem::replace(&mut self.results, required);
@@ -200,7 +197,6 @@ impl State {
         }
     }
 
-    /// Handles a posting of a word that is searched for.
     pub(super) fn posting(
         &mut self,
         key: &[u8],
@@ -271,7 +267,6 @@ fn evaluate_operand(item: &Item, state: &mut State, source: &mut impl Source) ->
     }
 }
 
-/// Ends the evaluation of a required part, whose rows are in its own set.
 fn after(operator: Operator, state: &mut State) {
     if operator == Operator::Required {
         state.end_required();

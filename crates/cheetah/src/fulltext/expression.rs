@@ -1,6 +1,5 @@
 //! A parsed query.
 
-/// The operator before a term, a phrase or a sub-expression.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Operator {
     /// No operator: matching rows are added.
@@ -54,6 +53,5 @@ pub(super) struct Item {
 pub(super) struct Expression {
     /// The groups; a group may be empty.
     pub(super) groups: Vec<Vec<Item>>,
-    /// The nesting depth of its sub-expressions.
     pub(super) depth: usize,
 }

@@ -15,7 +15,6 @@ pub(super) enum Token<'q> {
 }
 
 impl Token<'_> {
-    /// Its name in messages.
     pub(super) fn name(self) -> String {
         match self {
             Token::Mark(mark) => format!("'{}'", char::from(mark)),
@@ -27,7 +26,6 @@ impl Token<'_> {
     }
 }
 
-/// Splits a query into tokens, byte by byte, in any character set.
 #[derive(Debug)]
 pub(super) struct Lexer<'q> {
     rest: &'q [u8],
@@ -39,8 +37,8 @@ impl<'q> Lexer<'q> {
         Self { rest: query, is_boolean }
     }
 
-    /// Returns the next token. Between tokens, skips spaces, tabs, line breaks, and characters that
-    /// cannot begin a token: `%`, and a quote without a closing quote in the same line.
+    /// Between tokens, skips spaces, tabs, line breaks, and characters that cannot begin one: `%`,
+    /// and a quote without a closing quote in the same line.
     pub(super) fn next(&mut self) -> Token<'q> {
         while let Some(first) = self.rest.first() {
             let blank_len = self.len_of(|byte| matches!(byte, b' ' | b'\t'));
@@ -86,7 +84,6 @@ impl<'q> Lexer<'q> {
         !ends_it
     }
 
-    /// Returns the number of leading bytes of a kind.
     fn len_of(&self, is_of: impl Fn(u8) -> bool) -> usize {
         self.rest.iter().position(|byte| !is_of(*byte)).unwrap_or(self.rest.len())
     }

@@ -11,14 +11,12 @@ pub struct Matches {
     documents: Documents,
     /// By row ID; NaN for rows that do not match.
     ranks: Vec<f32>,
-    /// A heap with the best row at its front, followed by the rows already read, with the best
-    /// last.
+    /// A heap with the best row first, followed by the rows already read, with the best last.
     rows: Vec<u32>,
     read_count: usize,
 }
 
 impl Matches {
-    /// Returns an empty result.
     pub(super) fn none() -> Self {
         Self { documents: Documents::new(), ranks: Vec::new(), rows: Vec::new(), read_count: 0 }
     }
@@ -72,7 +70,6 @@ impl Matches {
         by_rank.then_with(|| self.documents.key(a).cmp(self.documents.key(b))).is_lt()
     }
 
-    /// Restores the heap order below a row. The heap has `len` rows.
     fn sift_down(&mut self, mut parent: usize, len: usize) {
         loop {
             let children = [2 * parent + 1, 2 * parent + 2].into_iter().filter(|child| *child < len);

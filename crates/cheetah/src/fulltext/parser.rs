@@ -1,8 +1,7 @@
 //! Parses the text of a query into an expression.
 //!
-//! The grammar is InnoDB's, also in natural language mode, where the lexer produces only a few
-//! kinds of tokens. The messages for syntax errors are InnoDB's, too, because users and tests know
-//! them.
+//! The grammar is InnoDB's, also in natural language mode, where the lexer produces fewer kinds of
+//! tokens. So are the messages for syntax errors, because users and tests know them.
 
 use super::budget::Budget;
 use super::expression::{Expression, Item, Operand, Operator, Term};
@@ -14,13 +13,12 @@ use crate::base::{Error, Result, SearchProblem};
 /// The maximum nesting depth of parentheses.
 pub const DEPTH_MAX: usize = 32;
 
-/// The maximum number of open parentheses; beyond it parsing stops.
+/// Parsing stops beyond this number of open parentheses.
 const OPEN_MAX: usize = 4_998;
 
-/// The bytes of a term or phrase in addition to its text.
+/// The bytes of a term or phrase besides its text.
 const OPERAND_BYTES: usize = 2 * size_of::<Item>();
 
-/// An expression that is being parsed.
 #[derive(Default, Debug)]
 struct Open {
     /// The operator before its parenthesis.
@@ -126,7 +124,6 @@ impl<'q, S: Source> Parser<'_, 'q, S> {
         Ok(())
     }
 
-    /// Puts a sub-expression into the enclosing one.
     fn close(&mut self, inner: Open, parent: &mut Open) {
         parent.has_content = true;
         if parent.expression.groups.is_empty() {
@@ -146,8 +143,7 @@ impl<'q, S: Source> Parser<'_, 'q, S> {
         }
     }
 
-    /// Parses a term or a phrase that begins with `token`, with its suffixes. Returns `None` if it
-    /// has no words.
+    /// Parses a term or a phrase that begins with `token`. Returns `None` if it has no words.
     fn operand(&mut self, mut token: Token<'q>) -> Result<Option<Operand>> {
         while token == Token::Mark(b'*') {
             token = self.lexer.next();

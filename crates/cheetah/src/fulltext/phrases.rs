@@ -23,13 +23,10 @@ struct Part {
     weights: Vec<u8>,
 }
 
-/// A row in which all words so far match.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     document: u32,
-    /// The hits of the words so far.
     hits: u32,
-    /// The range of its start positions in `starts`.
     from: usize,
     to: usize,
 }
@@ -64,8 +61,7 @@ impl Candidates {
     }
 }
 
-/// Searches for a phrase, or for its words within a distance, and applies the operator to the
-/// matching rows.
+/// Applies the operator to the rows that contain a phrase, or its words within a distance.
 ///
 /// # Errors
 /// [`Error::Search`] if it has too many words; the error of the budget; the errors of the source.
@@ -168,7 +164,6 @@ fn search_phrase(
     Ok(())
 }
 
-/// Begins a search for a word of a phrase; returns the word's weights.
 fn search_of(word: u32, state: &mut State) -> std::sync::Arc<[u8]> {
     state.words.start_search(word, false);
     state.words.weights(word).clone()
@@ -233,7 +228,6 @@ fn matches_text(
     Ok(is_found)
 }
 
-/// A row that contains a word, with the range of its stored positions.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     document: u32,
@@ -241,8 +235,7 @@ struct Place {
     to: usize,
 }
 
-/// Searches for rows that contain all words within `distance` words, in any order and across
-/// columns.
+/// Searches for rows with all words within `distance` words, in any order and across columns.
 fn search_close(
     words: &[u32],
     distance: u64,
@@ -283,8 +276,7 @@ fn search_close(
     }
     let mut rows = places.iter().map(|rows| rows.iter().copied().peekable()).collect::<Vec<_>>();
     for last in places.last().into_iter().flatten() {
-        // Every list contains the row, in the same order, because each is a subset of the previous
-        // one.
+        // Every list contains the row, in the same order: each is a subset of the previous one.
         let values = rows.iter_mut().map(|rows| rows.find(|row| row.document == last.document));
         let values = values.flatten().map(|row| bytes.get(row.from..row.to).unwrap_or_default());
         let values = values.map(Positions::new).collect::<Vec<_>>();
@@ -301,7 +293,7 @@ fn search_close(
 }
 
 /// Returns whether one position of each word can be chosen so that the span from the first to the
-/// last has at most `distance` words, including both.
+/// last, both included, has at most `distance` words.
 fn are_close(values: &[Positions<'_>], distance: u64) -> Result<bool> {
     let mut iters = values.iter().map(|positions| positions.iter()).collect::<Vec<_>>();
     let mut heads = Vec::new();

@@ -21,8 +21,7 @@ pub(super) struct Entry {
     pub(super) hits: u32,
 }
 
-/// A set of row IDs. Access takes constant time, and clearing takes time proportional to the number
-/// of rows in the set.
+/// Access takes constant time; clearing takes time proportional to the number of rows in the set.
 #[derive(Default, Debug)]
 pub(super) struct Results {
     /// By row ID; may be shorter than the number of rows.
@@ -80,7 +79,6 @@ impl Results {
         }
     }
 
-    /// Returns the rows, in the order in which they were first added.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, Entry)> + '_ {
         self.members.iter().filter_map(|document| self.get(*document).map(|entry| (*document, entry)))
     }

@@ -21,7 +21,6 @@ pub enum Mode {
     QueryExpansion,
 }
 
-/// The bytes of a word of an expanded query in addition to its weights.
 const EXPANSION_BYTES: usize = 2 * size_of::<Vec<u8>>();
 
 /// Finds and ranks the rows that match a query. `text` is in the character set of the index's
@@ -89,9 +88,9 @@ fn rank(mut state: State, source: &mut impl Source) -> Result<Matches> {
     Ok(Matches::new(state.documents, ranks, rows))
 }
 
-/// Returns the rank: the sum of the operators' changes, plus, for each word, its frequency in the
-/// row times the square of its rarity. The words are summed up in the order in which they first
-/// matched, and rounded at the same points, like in InnoDB.
+/// The rank: the sum of the operators' changes, plus, for each word, its frequency in the row times
+/// the square of its rarity. Words are added in the order in which they first matched, and rounded
+/// at the same points, like in InnoDB.
 fn rank_of(entry: Entry, state: &State, rarities: &[f64], scratch: &mut Vec<(u32, u32, u32)>) -> f32 {
     scratch.clear();
     let mut at = entry.hits;

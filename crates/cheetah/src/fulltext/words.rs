@@ -12,15 +12,13 @@ const WORD_BYTES: usize = 2 * size_of::<(Arc<[u8]>, u32)>() + size_of::<Asked>()
 /// of the word is not 0 and a match has a rank.
 const EVERY_ROW: f64 = 1.0001;
 
-/// A word, or a prefix of words, that a query searches for.
 #[derive(Debug)]
 struct Asked {
     weights: Arc<[u8]>,
-    /// The number of postings read for it. Repeated searches count repeatedly, and for a prefix the
-    /// postings of every word count.
+    /// The postings read for it. Repeated searches count again, and a prefix counts those of every
+    /// word.
     postings: u64,
     searches: u32,
-    /// Its ordinal among the matched words, in the order in which they first matched.
     order: Option<u32>,
     /// Whether it was searched for as a prefix, with a `*`.
     is_prefix: bool,
@@ -78,7 +76,7 @@ impl Words {
     }
 
     /// Returns the words that have matched rows, in the order in which they first did: their
-    /// weights, and whether they were searched for with a `*`.
+    /// weights, and whether they were prefixes.
     pub(super) fn matched(&self) -> impl Iterator<Item = (&[u8], bool)> {
         let asked = self.matched.iter().map(|word| &self.asked[*word as usize]);
         asked.map(|asked| (&*asked.weights, asked.is_prefix))
@@ -89,8 +87,8 @@ impl Words {
         self.asked[word as usize].order.unwrap_or(u32::MAX)
     }
 
-    /// Returns the rarity of each word, by ID, in a table of `row_count` rows: its inverse document
-    /// frequency.
+    /// The rarity of each word, by ID: its inverse document frequency in a table of `row_count`
+    /// rows.
     pub(super) fn rarities(&self, row_count: u64) -> Vec<f64> {
         let rarity = |asked: &Asked| match asked.postings {
             0 => 0.0,

@@ -10,13 +10,11 @@ use crate::pool::{EntryGuard, Frame, Merged, PageRef, Pool, Residence};
 use crate::segment::Stream;
 use std::sync::Arc;
 
-/// The length of an image that is deliberately written as damaged.
 const DAMAGED_IMAGE_BYTES: usize = 256;
-/// Changes that have been pending for this number of epochs are applied, because no reader has
-/// checked the leaf during this time.
+/// Changes that have been pending for this number of epochs are applied: no reader has checked
+/// their leaf since.
 const EPOCHS_MAX: u64 = 32;
-/// The cleaner applies changes while they use more than `FULL_EIGHTHS` eighths of their memory
-/// limit.
+/// The cleaner applies changes while they use more than this many eighths of their memory limit.
 const FULL_EIGHTHS: usize = 7;
 
 impl ColdLeaves {
@@ -51,8 +49,8 @@ impl ColdLeaves {
                     pool.segments().release(&location, pool.epoch());
                     return Ok(Merged::Again(entry));
                 }
-                // The checkpoint is abandoned. The changes that could not be written belong to the
-                // next epoch (like pool::W2).
+                // The checkpoint is abandoned: the changes not written move to the next epoch (like
+                // pool::W2).
                 Err(error) => {
                     pool.fail_checkpoint(error);
                     self.carry_over_pending(pool, pid, ended);
@@ -116,9 +114,9 @@ impl ColdLeaves {
         }
     }
 
-    /// Reads a page with pending changes of `epoch`, which applies them to its frame. Returns
-    /// `None` if it no longer has such changes. A damaged page receives a deliberately damaged
-    /// image. Otherwise a later read could succeed and return the page without the changes (B9).
+    /// Reads a page with pending changes of `epoch`, which applies them to its frame; `None` if it
+    /// no longer has any. A damaged page receives a deliberately damaged image, because a later
+    /// read could succeed and return the page without the changes (B9).
     pub(super) fn read_to_merge(&self, pool: &Pool, pid: PageId, epoch: Epoch) -> Result<Option<PageRef>> {
         let mut has_failed = false;
         loop {
@@ -167,8 +165,7 @@ impl ColdLeaves {
     }
 
     /// Called before a page is freed: writes its pending changes if they belong to the epoch that
-    /// is being written (B7). Does I/O only for such changes. Returns `false` if the page has a
-    /// frame now.
+    /// is being written (B7), which needs I/O. Returns `false` if the page has a frame now.
     pub(super) fn apply_before_free(&self, pool: &Pool, pid: PageId) -> bool {
         let Some(ended) = pool.epoch_in_writing() else { return true };
         let has =
@@ -185,8 +182,8 @@ impl ColdLeaves {
         }
     }
 
-    /// While pending changes use too much memory or are too old, applies the oldest of them to
-    /// their leaves and writes the leaves. Writes at most `pages_max` leaves. Returns their number.
+    /// Applies the oldest pending changes to their leaves and writes these, at most `pages_max`,
+    /// while the changes use too much memory or are too old. Returns the number of leaves.
     pub(super) fn merge_oldest(&self, pool: &Pool, pages_max: usize) -> Result<usize> {
         let full = pool.memory().buffered_limit() * FULL_EIGHTHS / 8;
         let mut merged = 0;
@@ -210,14 +207,13 @@ impl ColdLeaves {
         Ok(merged)
     }
 
-    /// Returns whether some changes have been pending so long that their leaf should be read,
-    /// because the leaf may be damaged (B9).
+    /// Returns whether some changes have been pending so long that their leaf should be checked
+    /// (B9).
     fn has_waited_long(&self, pool: &Pool) -> bool {
         let before = Epoch(pool.epoch().0.saturating_sub(EPOCHS_MAX));
         sound!(self.pending.waits_since_before(before), "buffering: let changes wait for ever")
     }
 
-    /// Applies the changes of the older epoch of a page to its leaf, and writes the leaf.
     pub(super) fn fold_or_merge(&self, pool: &Pool, pid: PageId, epoch: Epoch) -> Result<()> {
         if self.fold(pool, pid, epoch)? {
             return Ok(());
@@ -231,9 +227,9 @@ impl ColdLeaves {
 
 impl Leaves {
     /// Applies all pending changes to their leaves and writes the leaves, in the order of trees and
-    /// pages, which is the order of a scan. Calls `goes_on` with the number of finished leaves, and
-    /// continues while it returns true. After an error of one page it continues with the next page,
-    /// and finally returns the first error. Blocks for I/O.
+    /// pages, like a scan. Calls `goes_on` with the number of finished leaves until it returns
+    /// false. Continues after an error of one page, and finally returns the first error. Blocks for
+    /// I/O.
     pub fn fold_waiting(&self, goes_on: &mut dyn FnMut(usize) -> bool) -> Result<()> {
         let pool = &*self.pool;
         let epoch = pool.epoch();

@@ -1,8 +1,8 @@
 //! Memory for small lists that grow and are freed. A list is a chain of cells of one size.
 //!
-//! Lists are freed in a different order than they are allocated. If they were allocations of
-//! different sizes, they would fragment the memory of the process (docs/developers/decisions/0021).
-//! Cells are part of blocks, and a block is returned to the system when its last cell is freed.
+//! Lists are freed in another order than they are allocated: as allocations of different sizes,
+//! they would fragment the memory of the process (docs/developers/decisions/0021). A block of cells
+//! is returned to the system when its last cell is freed.
 
 use crate::base::sound;
 use crate::format::page::PageBuf;
@@ -11,11 +11,10 @@ use std::sync::Arc;
 
 /// The size of a block: a page of the operating system.
 const BLOCK_BYTES: usize = 4096;
-/// The head of a cell: the number of the next cell, and the number of bytes in this cell.
+/// The number of the next cell, and the number of bytes in this cell.
 const HEAD_BYTES: usize = 6;
 const NO_CELL: u32 = u32::MAX;
 
-/// A list of cells with bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chain {
     first: u32,
@@ -28,16 +27,14 @@ impl Default for Chain {
     }
 }
 
-/// See the module.
 #[derive(Default, Debug)]
 pub(super) struct Cells<const CELL_BYTES: usize> {
     source: Option<Arc<Blocks>>,
     blocks: Vec<BlockOfCells>,
-    /// Number of blocks with memory.
     count: usize,
     /// Blocks with a free cell, without duplicates, and some blocks that have become full.
     with_room: Vec<usize>,
-    /// The indexes in `blocks` of returned blocks.
+    /// The indexes of returned blocks.
     gone: Vec<usize>,
 }
 
@@ -47,34 +44,31 @@ struct BlockOfCells {
     memory: Option<PageBuf>,
     /// A bit for each cell in use.
     used: u64,
-    /// Whether the block is in `with_room`.
     is_listed: bool,
 }
 
 impl<const CELL_BYTES: usize> Cells<CELL_BYTES> {
-    /// Number of cells in a block: at most the bits of the mask.
+    /// The number of cells in a block, limited by the bits of `used`.
     const OF_BLOCK: usize = {
         assert!(CELL_BYTES > HEAD_BYTES && BLOCK_BYTES / CELL_BYTES <= u64::BITS as usize);
         BLOCK_BYTES / CELL_BYTES
     };
 
-    /// Reserves addresses for all cells that `memory_bytes` bytes can hold, shared by several
-    /// `Cells`.
+    /// Reserves addresses for the cells of several `Cells`, which can hold `memory_bytes` bytes in
+    /// all.
     pub(super) fn reserve(memory_bytes: usize) -> Option<Arc<Blocks>> {
         Blocks::reserve(BLOCK_BYTES, memory_bytes / BLOCK_BYTES + 1)
     }
 
-    /// Creates `Cells` without cells in use. Without a source, memory comes from the heap.
+    /// Without a source, memory comes from the heap.
     pub(super) fn new(source: Option<Arc<Blocks>>) -> Self {
         Self { source, ..Self::default() }
     }
 
-    /// Bytes of memory of the blocks.
     pub(super) fn memory_bytes(&self) -> usize {
         self.count * BLOCK_BYTES
     }
 
-    /// Appends bytes to a chain.
     pub(super) fn append(&mut self, chain: &mut Chain, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let used = if chain.last == NO_CELL { CELL_BYTES } else { HEAD_BYTES + self.len_of(chain.last) };
@@ -91,7 +85,6 @@ impl<const CELL_BYTES: usize> Cells<CELL_BYTES> {
         }
     }
 
-    /// Appends the chain `other` to `chain`.
     pub(super) fn join(&mut self, chain: &mut Chain, other: Chain) {
         if other.first == NO_CELL {
             return;
@@ -104,7 +97,6 @@ impl<const CELL_BYTES: usize> Cells<CELL_BYTES> {
         chain.last = other.last;
     }
 
-    /// Appends the bytes of a chain to `bytes`.
     pub(super) fn copy_bytes(&self, chain: Chain, bytes: &mut Vec<u8>) {
         let mut next = chain.first;
         while next != NO_CELL {
@@ -114,7 +106,6 @@ impl<const CELL_BYTES: usize> Cells<CELL_BYTES> {
         }
     }
 
-    /// Frees the cells of a chain.
     pub(super) fn free(&mut self, chain: Chain) {
         let mut next = chain.first;
         while next != NO_CELL {
@@ -145,7 +136,6 @@ impl<const CELL_BYTES: usize> Cells<CELL_BYTES> {
         chain.last = number;
     }
 
-    /// Takes a free cell.
     fn take(&mut self) -> u32 {
         loop {
             let room =

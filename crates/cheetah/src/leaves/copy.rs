@@ -1,8 +1,8 @@
 //! Copies a leaf without a frame, for a reader of a few of its records.
 //!
-//! A frame would evict another page. If the leaf has pending changes, the frame would also be dirty
-//! and would have to be written. `Pool::image_to_peek` (`pool/reading/peek.rs`) chooses between a
-//! copy and a frame. Cursors check `Leaves::may_peek` first.
+//! A frame would evict another page, and would be dirty if the leaf has pending changes.
+//! `Pool::image_to_peek` (`pool/reading/peek.rs`) chooses between a copy and a frame. Cursors check
+//! `Leaves::may_peek` first.
 
 use super::{Leaves, Unloaded};
 use crate::base::{reach, PageId, Result};

@@ -15,7 +15,6 @@ use std::sync::Arc;
 /// A leaf with less than 1/`SMALL_PARTS` of its bytes in use should be merged with a neighbour.
 const SMALL_PARTS: usize = 3;
 
-/// A leaf and its pending changes at one point in time.
 struct Folding {
     image: ImageRef,
     epoch: Epoch,
@@ -23,9 +22,9 @@ struct Folding {
 }
 
 impl ColdLeaves {
-    /// Writes an image of a leaf without a frame, with the changes of `epoch`, which must be the
-    /// older epoch of its pending changes. Returns `false` if the page has a frame or was changed
-    /// concurrently. Does I/O.
+    /// Writes an image of a leaf without a frame, with the changes of `epoch`, the older epoch of
+    /// its pending changes. Returns `false` if the page has a frame or was changed concurrently.
+    /// Does I/O.
     pub(super) fn fold(&self, pool: &Pool, pid: PageId, epoch: Epoch) -> Result<bool> {
         match self.begin_fold(pool, pid, epoch) {
             None => Ok(false),
@@ -36,8 +35,8 @@ impl ColdLeaves {
     fn do_fold(&self, pool: &Pool, folding: &Folding) -> Result<bool> {
         let Folding { image, epoch, .. } = *folding;
         let frame = match pool.read_frame(&image) {
-            // The image may have been replaced, and its segment deleted. If it is damaged, the next
-            // reader of the page receives the error.
+            // The image may have been replaced and its segment deleted. The next reader of a
+            // damaged page receives the error.
             Err(error) if self.is_damage(&error) || is_replaced(pool, folding) => {
                 reach::mark("fold of what cannot be read");
                 return Ok(false);
@@ -91,7 +90,6 @@ impl ColdLeaves {
         true
     }
 
-    /// Applies changes to a frame that no other thread knows.
     pub(super) fn apply_to(&self, pool: &Pool, frame: &Arc<Frame>, changes: &[u8]) -> Result<Applied> {
         let applied = frame.with_private_bytes(|bytes| apply_buffered(changes, bytes));
         let place = || format!("page {} of tree {}", frame.pid, frame.tree);

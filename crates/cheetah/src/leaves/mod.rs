@@ -84,8 +84,8 @@ pub struct Leaves {
     cold: Arc<ColdLeaves>,
 }
 
-/// The state of leaves without a frame, and their pending changes. Its methods take the pool that
-/// the leaves belong to.
+/// The state of leaves without a frame, and their pending changes. Its methods take the leaves'
+/// pool.
 #[derive(Debug)]
 pub struct ColdLeaves {
     pending: Pending,

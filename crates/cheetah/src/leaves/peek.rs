@@ -28,8 +28,7 @@ pub struct Stored {
     place: Unloaded,
 }
 
-/// The state of a leaf without a frame at one point in time: its image, and the length of its
-/// pending changes.
+/// A leaf without a frame at one point in time: its image, and the length of its pending changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Unloaded {
     pub(super) image: ImageRef,
@@ -48,8 +47,8 @@ pub type InImage = Option<Option<RecordCopy>>;
 
 impl Leaves {
     /// Lets `look` find the record of `key` in the image of page `pid`, if the page is a leaf that
-    /// is not in memory and need not be loaded. The result is then the record at some point during
-    /// this call. Otherwise, or if `look` returns `None`, pins the page like
+    /// is not in memory and need not be loaded: the record at some point during this call.
+    /// Otherwise, or if `look` returns `None`, pins the page like
     /// [`Pool::fetch`](crate::pool::Pool::fetch). May do I/O.
     pub fn fetch_or_peek(
         &self,
@@ -81,9 +80,9 @@ impl Leaves {
         Ok(self.pool.fetch(pid)?.map_or(Fetched::Freed, Fetched::Page))
     }
 
-    /// Like [`fetch_or_peek`](Self::fetch_or_peek), for a change of the record while its leaf stays
-    /// without a frame. Returns the image, and the record in it, if there is one. Returns `None` if
-    /// the leaf should receive a frame, or if `look` returns `None`. May do I/O.
+    /// Like [`fetch_or_peek`](Self::fetch_or_peek), for a change while the leaf stays without a
+    /// frame. Returns the image, and the record in it, if any. Returns `None` if the leaf should
+    /// receive a frame, or if `look` returns `None`. May do I/O.
     pub fn peek_to_change(
         &self,
         pid: PageId,
@@ -126,8 +125,8 @@ impl Leaves {
             )
     }
 
-    /// Returns the current record, from the pending changes or from the image. Returns `None` if
-    /// the image is no longer the leaf's newest or the leaf has a frame.
+    /// Returns the current record, pending or from the image; `None` if the image is no longer the
+    /// leaf's newest or the leaf has a frame.
     fn newest_stored(&self, mut stored: Stored, key: &[u8]) -> Result<Option<Stored>> {
         let Unloaded { image, bytes_waiting } = &mut stored.place;
         let mut entry = self.pool.page_entry(image.pid);

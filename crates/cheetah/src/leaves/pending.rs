@@ -19,7 +19,6 @@ const SHARD_BYTES_MIN: usize = 4 << 20;
 /// The approximate maximum of a page's pending bytes, because a search for a record reads all of
 /// them.
 const CHAIN_BYTES_MAX: usize = 16 << 10;
-/// The approximate number of bytes that the order takes for each page.
 const PLACE_BYTES: usize = 2 * size_of::<Place>();
 /// The assumed maximum of logging: while a checkpoint reads one page, at most 1/`LOGGED_PART` of a
 /// page is logged. At 10,000 pages per second, this is 40 MB of log per second.
@@ -27,7 +26,6 @@ const LOGGED_PART: u32 = 4;
 /// The length of the order from which on its invalid elements are removed.
 const ORDER_MIN: usize = 1024;
 
-/// The pending changes of a page that belong to one epoch.
 #[derive(Clone, Copy, Debug)]
 struct EpochPending {
     epoch: Epoch,
@@ -38,7 +36,6 @@ struct EpochPending {
     growth_bytes: u32,
     /// The length of the first part of the changes, which is in listed change files (V3).
     saved_bytes: u32,
-    /// The epoch in which the first of the changes was added or restored.
     since: Epoch,
 }
 
@@ -48,14 +45,12 @@ impl EpochPending {
     }
 }
 
-/// The reservations of a page, for changes that are about to become pending.
 #[derive(Clone, Copy, Default, Debug)]
 struct Reserved {
     count: u32,
     bytes: u32,
 }
 
-/// The pending changes of a page that must be saved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Unsaved {
     /// Whether these are all pending changes of the page.
@@ -64,18 +59,16 @@ pub(super) struct Unsaved {
     pub(super) growth_bytes: usize,
 }
 
-/// An element of the order: a page, and the `since` of its older changes. It is valid while the
-/// page's older changes have this `since`.
+/// An element of the order: a page and the `since` of its older changes, valid while they have it.
 type Place = (PageId, Epoch);
 
-/// Whether a record that a search found is certainly in the leaf. Then its length in the leaf is
-/// known.
+/// Whether a record that a search found is certainly in the leaf: then its length there is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Size {
     /// The record is in the leaf.
     Known,
-    /// The record was delete-marked without a read of the leaf. The leaf may have another record or
-    /// no record.
+    /// The record was delete-marked without reading the leaf, which may have another record or
+    /// none.
     Unknown,
 }
 
@@ -90,16 +83,14 @@ pub(super) enum Waiting {
     Removal,
 }
 
-/// A shard of the pending changes. The changes of a page belong to one epoch, or to the ended epoch
-/// and the current one. Most pages have changes of one epoch only, so the changes of a second epoch
-/// are in another map.
+/// The changes of a page belong to one epoch, or to the ended epoch and the current one. Most pages
+/// have changes of one epoch only, so the changes of a second epoch are in another map.
 #[derive(Debug)]
 struct Shard {
     older: FastMap<u64, EpochPending>,
     newer: FastMap<u64, EpochPending>,
     reserved: FastMap<u64, Reserved>,
     cells: Cells<CELL_BYTES>,
-    /// A buffer for a change that is being encoded, or for a chain that is being searched.
     bytes: Vec<u8>,
 }
 
@@ -112,7 +103,6 @@ impl TakesMemory for Shard {
 }
 
 impl Shard {
-    /// The pending changes of a page, by epoch, oldest first.
     fn of_page(&self, pid: PageId) -> impl DoubleEndedIterator<Item = EpochPending> {
         [self.older.get(&pid.0).copied(), self.newer.get(&pid.0).copied()].into_iter().flatten()
     }
@@ -129,7 +119,6 @@ impl Shard {
         self.growth_bytes(pid) + reserved + bytes <= room && self.chain_bytes(pid) < CHAIN_BYTES_MAX
     }
 
-    /// Releases reserved bytes. Returns whether this was the last reservation.
     fn release(&mut self, pid: PageId, bytes: usize) -> bool {
         let Entry::Occupied(mut place) = self.reserved.entry(pid.0) else { return false };
         let reserved = place.get_mut();
@@ -164,7 +153,6 @@ impl Shard {
     }
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Pending {
     is_on: AtomicBool,
@@ -206,7 +194,6 @@ impl Pending {
         }
     }
 
-    /// Returns whether new changes may become pending.
     pub(super) fn is_on(&self) -> bool {
         self.is_on.load(Relaxed)
     }
@@ -215,23 +202,19 @@ impl Pending {
         self.is_on.store(is_on, Relaxed);
     }
 
-    /// Number of pages with pending changes.
     pub(super) fn pages_count(&self) -> usize {
         self.pages.load(Relaxed)
     }
 
-    /// Returns whether the number of pages with pending changes is at its maximum: a checkpoint
-    /// could hardly read more pages before the log is full (B15).
+    /// Returns whether a checkpoint could hardly read more pages before the log is full (B15).
     pub(super) fn pages_are_many(&self) -> bool {
         self.pages_count() >= self.pages_max
     }
 
-    /// Returns whether the number of pages is close to the maximum.
     pub(super) fn pages_are_nearly_many(&self) -> bool {
         self.pages_count() >= self.pages_max / 8 * 7
     }
 
-    /// Names and values of counters, for status.
     pub(super) fn counts(&self) -> [(&'static str, u64); 4] {
         [
             ("pool_buffered_pages", self.pages_count() as u64),
@@ -337,13 +320,11 @@ impl Pending {
         (shard.older.get(&pid.0).map(|of| of.epoch), shard.newer.get(&pid.0).map(|of| of.epoch))
     }
 
-    /// Returns whether a page has pending changes of `epoch`.
     pub(super) fn has(&self, pid: PageId, epoch: Epoch) -> bool {
         let (older, newer) = self.epochs(pid);
         older == Some(epoch) || newer == Some(epoch)
     }
 
-    /// Returns the encoded changes of the older epoch. Empty if there are none.
     pub(super) fn oldest_bytes(&self, pid: PageId) -> Vec<u8> {
         let shard = self.shards.lock(pid);
         let mut bytes = Vec::new();
@@ -352,19 +333,16 @@ impl Pending {
         bytes
     }
 
-    /// Appends all pending changes of a page to `bytes`, in their order.
     pub(super) fn copy_all(&self, pid: PageId, bytes: &mut Vec<u8>) {
         let shard = self.shards.lock(pid);
         shard.of_page(pid).for_each(|entries| shard.cells.copy_bytes(entries.chain, bytes));
     }
 
-    /// The length of the changes of the older epoch.
     pub(super) fn oldest_length(&self, pid: PageId) -> usize {
         let shard = self.shards.lock(pid);
         shard.older.get(&pid.0).map_or(0, |oldest| oldest.chain_bytes as usize)
     }
 
-    /// Removes the changes of the older epoch, and returns the epoch.
     pub(super) fn take_oldest(&self, pid: PageId) -> Option<Epoch> {
         let (oldest, next_since) = self.shards.change(pid, |shard| {
             let oldest = shard.older.remove(&pid.0)?;
@@ -385,8 +363,8 @@ impl Pending {
     }
 
     /// Appends to `bytes` the changes of an epoch that are not in listed change files, or all its
-    /// changes if `all`. The appended changes then count as saved. Returns `None` if the older
-    /// changes do not belong to this epoch.
+    /// changes if `all`, and counts them as saved. Returns `None` if the older changes have another
+    /// epoch.
     pub(super) fn save(&self, pid: PageId, epoch: Epoch, all: bool, bytes: &mut Vec<u8>) -> Option<Unsaved> {
         self.shards.change(pid, |shard| {
             let older = shard.older.get_mut(&pid.0).filter(|older| older.epoch == epoch)?;
@@ -400,8 +378,7 @@ impl Pending {
         })
     }
 
-    /// Notes that change files are no longer valid for a page, because its image was replaced or
-    /// moved.
+    /// Notes that change files no longer hold for a page, because its image was replaced or moved.
     pub(super) fn forget_saved(&self, pid: PageId) {
         self.shards.change(pid, |shard| {
             let entries = [shard.older.get_mut(&pid.0), shard.newer.get_mut(&pid.0)];
@@ -409,8 +386,8 @@ impl Pending {
         });
     }
 
-    /// Adds saved changes to the changes of `epoch`, the current epoch. Must be called in the order
-    /// of their files. Returns whether they are the first changes of the page.
+    /// Adds saved changes to those of the current epoch `epoch`, in the order of their files.
+    /// Returns whether they are the first changes of the page.
     pub(super) fn restore(&self, pid: PageId, epoch: Epoch, changes: &[u8], growth_bytes: usize) -> bool {
         let is_first = self.shards.change(pid, |shard| {
             let is_first = !shard.older.contains_key(&pid.0);
@@ -428,8 +405,8 @@ impl Pending {
         is_first
     }
 
-    /// Moves the changes of an abandoned epoch to the next epoch. Returns whether there were such
-    /// changes, and whether the next epoch already had changes.
+    /// Moves the changes of an abandoned epoch to the next epoch. Returns whether there were any,
+    /// and whether the next epoch already had changes.
     pub(super) fn carry_over(&self, pid: PageId, given_up: Epoch) -> (bool, bool) {
         self.shards.change(pid, |shard| {
             let older = shard.older.get_mut(&pid.0).filter(|older| older.epoch == given_up);
@@ -445,7 +422,6 @@ impl Pending {
         })
     }
 
-    /// Notes that pending changes of a tree were dropped as lost.
     pub(super) fn note_given_up(&self, tree: TreeId) {
         let mut given_up = self.given_up.lock();
         if !given_up.contains(&tree) {
@@ -453,12 +429,10 @@ impl Pending {
         }
     }
 
-    /// Returns the trees whose pending changes were dropped as lost since the previous call.
     pub(super) fn take_given_up(&self) -> Vec<TreeId> {
         std::mem::take(&mut *self.given_up.lock())
     }
 
-    /// Returns whether the oldest pending changes were added before `epoch`.
     pub(super) fn waits_since_before(&self, epoch: Epoch) -> bool {
         let mut order = self.order.lock();
         while let Some(place) = order.front() {
@@ -475,7 +449,7 @@ impl Pending {
         self.shards.lock(pid).older.get(&pid.0).is_some_and(|older| older.since == since)
     }
 
-    /// Removes the page with the oldest pending changes from the order, and returns it.
+    /// Takes the page with the oldest pending changes out of the order.
     pub(super) fn next_in_order(&self) -> Option<PageId> {
         let mut order = self.order.lock();
         while let Some(place) = order.pop_front() {
@@ -486,21 +460,19 @@ impl Pending {
         None
     }
 
-    /// Appends a page to the order, if it still has pending changes.
+    /// Appends a page to the order if it still has pending changes.
     pub(super) fn put_back(&self, pid: PageId) {
         let mut order = self.order.lock();
         let since = self.shards.lock(pid).older.get(&pid.0).map(|older| older.since);
         order.extend(since.map(|since| (pid, since)));
     }
 
-    /// Removes invalid elements from the order, if there are many.
     pub(super) fn tidy_order(&self) {
         let mut order = self.order.lock();
         if order.len() <= ORDER_MIN.max(4 * self.pages_count()) {
             return;
         }
-        // A page may be in the order twice with the same epoch, because it was put back and added
-        // again.
+        // A page may be in the order twice with the same epoch: put back and added again.
         let mut seen = FastSet::default();
         order.retain(|place| self.counts_still(*place) && seen.insert(place.0));
     }

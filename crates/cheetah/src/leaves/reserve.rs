@@ -11,8 +11,8 @@ use crate::pool::{
     EntryGuard, MiniTransaction, PageClass, PageEntry, Pool, Reserve, ReservedToken, Residence,
 };
 
-/// The assumption of a change about a record that was not read. If the assumption is wrong, damage
-/// is reported (B8).
+/// The assumption of a change about a record that was not read; damage is reported if it is wrong
+/// (B8).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expect {
     /// There is no live record.
@@ -71,8 +71,7 @@ impl Ticket {
 }
 
 impl Leaves {
-    /// Returns whether tickets are possible: changes may become pending, and a page was evicted
-    /// since startup.
+    /// Returns whether changes may become pending and a page was evicted since startup.
     pub fn has_tickets(&self) -> bool {
         self.cold.pending.is_on() && self.pool.has_evicted()
     }
@@ -88,8 +87,7 @@ impl Leaves {
         (is_good && self.may_be_pending()).then_some(ticket)
     }
 
-    /// Returns whether the leaf `pid` is cold and has too little room for one more pending change
-    /// that makes it grow by `bytes` bytes.
+    /// Returns whether the leaf `pid` is cold and lacks room for a pending change of `bytes` bytes.
     pub fn lacks_room(&self, pid: PageId, bytes: usize) -> bool {
         let entry = self.pool.known_entry(pid);
         entry.is_some_and(|entry| self.cold.fits(&entry, pid, bytes) == Some(false))
@@ -125,8 +123,8 @@ impl Leaves {
     }
 
     /// Reserves a place for a change that makes the leaf grow by at most `bytes`, if the ticket is
-    /// still valid for it. The leaf stays cold until the change is [buffered](Self::buffer) or the
-    /// place is [released](Self::release), in the same mini-transaction (B19).
+    /// still valid for it. The leaf stays cold until the place is [used](Self::buffer) or
+    /// [released](Self::release), in the same mini-transaction (B19).
     pub fn reserve(
         &self,
         _inside: &MiniTransaction<'_>,
@@ -187,8 +185,7 @@ impl Leaves {
         true
     }
 
-    /// Counts a change without a place: the leaf itself is then changed inside the
-    /// mini-transaction.
+    /// Counts a change without a place, for which the leaf itself is changed.
     pub fn note_refused(&self) {
         self.cold.pending.refused.one();
     }
@@ -211,9 +208,9 @@ impl Leaves {
         }
     }
 
-    /// Runs `f` on the record of `key`. That is the pending record if a change is pending, and
-    /// otherwise `stored`, the record in the image that the ticket names. No thread changes the
-    /// record while `f` runs. Returns `None` if the ticket is no longer valid.
+    /// Runs `f` on the pending record of `key`, or else on `stored`, its record in the image that
+    /// the ticket names. No thread changes the record while `f` runs. Returns `None` if the ticket
+    /// is no longer valid.
     pub fn with_stored<R>(
         &self,
         ticket: &Ticket,
@@ -237,9 +234,9 @@ impl Leaves {
         }))
     }
 
-    /// Returns whether memory and disk allow more pending changes. The disk needs space, because a
-    /// page with pending changes is later written as a whole (B12). A checkpoint must also be able
-    /// to read all such pages in time (B15).
+    /// Returns whether memory and disk allow more pending changes: a page with pending changes is
+    /// later written as a whole (B12), and a checkpoint must be able to read all such pages in time
+    /// (B15).
     pub(super) fn may_be_pending(&self) -> bool {
         let cold = &self.cold;
         if cold.pending.pages_are_many() || cold.small.are_many() {
@@ -250,21 +247,20 @@ impl Leaves {
 }
 
 impl ColdLeaves {
-    /// Returns whether a change fits that makes the leaf `pid` with this entry grow by `bytes`
-    /// bytes; `None` if no change of this leaf may become pending.
+    /// Returns whether a change that makes the leaf `pid` grow by `bytes` bytes fits; `None` if no
+    /// change of this leaf may become pending.
     fn fits(&self, entry: &PageEntry, pid: PageId, bytes: usize) -> Option<bool> {
         let may_be = entry.residence() == Residence::Stored && self.may_be_pending_for(entry);
         entry.room().filter(|_| may_be).map(|room| self.pending.fits(pid, bytes, room))
     }
 
-    /// Returns whether changes of the leaf with this entry may become pending, assuming that
-    /// [`may_be_pending`](Self::may_be_pending) is true. A later check decides whether a change
+    /// Returns whether changes of this leaf may become pending while
+    /// [`may_be_pending`](Self::may_be_pending) is true; a later check decides whether a change
     /// fits.
     pub(super) fn may_be_pending_for(&self, entry: &PageEntry) -> bool {
         entry.class() == PageClass::Base && entry.room().is_some()
     }
 
-    /// Returns whether pending changes are below their memory limit.
     fn waiting_has_memory(&self, pool: &Pool) -> bool {
         let memory = pool.memory();
         let is_full = memory.used(MemoryUse::Buffered) >= memory.buffered_limit();
@@ -281,8 +277,8 @@ impl ColdLeaves {
 
 fn is_good(entry: &PageEntry, ticket: &Ticket) -> bool {
     let is_other = entry.location() != Some(ticket.location);
-    // If the leaf's free bytes are unknown, not even a removal may become pending, because the page
-    // may be damaged.
+    // With an unknown number of free bytes, not even a removal may become pending: the page may be
+    // damaged.
     entry.residence() == Residence::Stored
         && entry.room().is_some()
         && !sound!(is_other, "buffering: do not ask whether the image is the same")

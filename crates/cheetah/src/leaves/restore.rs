@@ -1,6 +1,5 @@
-//! Startup restores the saved changes ([`super::save`]). If the changes exceed the memory limit,
-//! startup makes several passes. Each pass restores the changes of a part of the pages and applies
-//! them to these pages.
+//! Startup restores the saved changes ([`super::save`]). If they exceed the memory limit, it makes
+//! several passes, each of which restores and applies the changes of a part of the pages.
 
 use super::{change_file, ColdLeaves, Leaves};
 use crate::base::hash::hash_number;
@@ -44,17 +43,15 @@ impl Leaves {
         Ok(damaged)
     }
 
-    /// From now on, treats a leaf or a change file that the disk cannot read as damaged, so that
-    /// its pending or saved changes are dropped. Used to copy a damaged database, because the disk
-    /// will not become readable later.
+    /// From now on, treats a leaf or a change file that the disk cannot read as damaged, and drops
+    /// its pending or saved changes: for a copy of a damaged database, whose disk stays unreadable.
     pub fn take_unread_for_damaged(&self) {
         self.cold.takes_unread_for_damaged.store(true, Relaxed);
     }
 }
 
 impl ColdLeaves {
-    /// Returns whether an error means that a leaf or a change file is damaged, or counts as
-    /// damaged.
+    /// Returns whether an error means that a leaf or a change file is, or counts as, damaged.
     pub(super) fn is_damage(&self, error: &Error) -> bool {
         match self.takes_unread_for_damaged.load(Relaxed) {
             true => error.is_of_unreadable_bytes(),
@@ -75,11 +72,9 @@ impl ColdLeaves {
     }
 }
 
-/// Restores saved changes, in several passes if they exceed the memory limit.
 struct Restoring<'p> {
     pool: &'p Pool,
     cold: &'p ColdLeaves,
-    /// Trees whose records are not restored.
     skipped: Vec<TreeId>,
     /// The range of the hashes of the page numbers of this pass.
     first: u64,
@@ -162,7 +157,6 @@ impl Restoring<'_> {
         }
     }
 
-    /// Drops the restored changes of some pages. Returns the number of pages.
     fn forget(&self, is_such: impl Fn(PageId, TreeId) -> bool) -> usize {
         let mut forgotten = 0;
         for pid in self.pool.changes_of(self.pool.epoch()).pending_pids() {

@@ -38,29 +38,24 @@ use crate::format::state::ListedFile;
 use crate::memory::MemoryUse;
 use crate::pool::{Pool, Residence};
 
-/// The maximum number of listed files. When this number is reached, the next file contains all
-/// changes.
+/// When this number of files is listed, the next file contains all changes.
 const LISTED_MAX: usize = 32;
 
-/// The change files of the last committed epoch.
 #[derive(Default, Debug)]
 pub(super) struct SavedFiles {
     pub(super) listed: Vec<ListedFile>,
-    /// Whether the next file must contain all changes, because the last checkpoint was abandoned or
-    /// startup found damage.
+    /// Set if the last checkpoint was abandoned or startup found damage.
     pub(super) next_has_all: bool,
-    /// Files that are damaged on disk. Their changes are in memory, and the next checkpoint
-    /// rewrites them.
+    /// Files damaged on disk. Their changes are in memory, and the next checkpoint rewrites them.
     pub(super) damaged: Vec<Epoch>,
     /// Files of abandoned checkpoints whose commit may be durable (V7).
     orphans: Vec<Epoch>,
     /// The epoch whose checkpoint may be writing its file.
     in_writing: Option<Epoch>,
-    /// Whether the last checkpoint met a full disk. If so, the next checkpoint saves nothing.
+    /// The last checkpoint met a full disk, so the next one saves nothing.
     is_disk_full: bool,
 }
 
-/// The part of the pending changes that a change file contains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Extent {
     /// No changes. Leaves are written instead.
@@ -94,7 +89,6 @@ impl Leaves {
         }
     }
 
-    /// Begins to save the changes of an epoch that has ended.
     pub(crate) fn begin_saving(&self, epoch: Epoch) -> Saving<'_> {
         Saving {
             leaves: self,
@@ -108,9 +102,9 @@ impl Leaves {
         }
     }
 
-    /// Returns the part of the pending changes that a checkpoint saves. It is `Nothing` if changes
-    /// may not be pending. It is also `Nothing` after a checkpoint that met a full disk: the next
-    /// checkpoint must fold, because saving frees no space.
+    /// Returns the part of the pending changes that a checkpoint saves: `Nothing` if changes may
+    /// not be pending, or after a checkpoint that met a full disk, because saving frees no space
+    /// and folding may.
     fn extent_of_saving(&self, epoch: Epoch) -> Extent {
         let pending = &self.cold.pending;
         let mut files = self.cold.files.lock();
@@ -134,8 +128,7 @@ impl Leaves {
         }
     }
 
-    /// The keys of all change files that may exist, including the file of a checkpoint in progress,
-    /// which will be listed (E14).
+    /// The keys of all change files that may exist, also that of a checkpoint in progress (E14).
     pub fn keys_of_change_files(&self) -> Vec<KeyName> {
         let files = self.cold.files.lock();
         let in_writing = files
@@ -147,8 +140,7 @@ impl Leaves {
     }
 
     /// Reads the listed files that have changes of any of `trees`. Returns the damage that cannot
-    /// be repaired, without the damage of files that are no longer listed after the read. Blocks
-    /// for I/O.
+    /// be repaired, except that of files no longer listed after the read. Blocks for I/O.
     pub fn check_change_files(&self, trees: &[TreeId]) -> Vec<Error> {
         let listed = self.cold.listed_files();
         let of_trees = listed.iter().filter(|file| file.trees.iter().any(|tree| trees.contains(tree)));
@@ -205,8 +197,7 @@ impl Saving<'_> {
         let unsaved = cold.pending.save(pid, self.epoch, self.extent == Extent::All, &mut self.changes);
         let Some(Unsaved { begins, growth_bytes }) = unsaved else { return Ok(()) };
         cold.carry_over_pending(pool, pid, self.epoch);
-        // An unknown number of free bytes is written as 0. So after a startup the number of a full
-        // leaf is unknown.
+        // An unknown number is written as 0: after a startup, the number of a full leaf is unknown.
         let room = entry.room().unwrap_or(0);
         drop(entry);
         if !sound!(!self.changes.is_empty(), "saving: forget what waits") {
@@ -256,7 +247,6 @@ impl Saving<'_> {
         self.may_be_durable = true;
     }
 
-    /// Notes that the epoch that lists the files is committed.
     pub(crate) fn committed(mut self) {
         self.is_open = false;
         self.leaves.cold.note_listed(&self.leaves.pool, std::mem::take(&mut self.listed));
@@ -295,8 +285,7 @@ impl ColdLeaves {
         }
     }
 
-    /// Abandons the change file of an epoch. `may_be_durable` says whether CONTROL may name the
-    /// epoch (V7).
+    /// Abandons the change file of an epoch, which CONTROL may name if `may_be_durable` (V7).
     fn give_up_saving(&self, pool: &Pool, epoch: Epoch, may_be_durable: bool) {
         let mut files = self.files.lock();
         files.next_has_all = sound!(true, "saving: count what was given up as saved");
@@ -310,7 +299,6 @@ impl ColdLeaves {
         let _ = change_file::remove(pool.segments().durable(), epoch);
     }
 
-    /// The files that the last committed epoch lists.
     pub(super) fn listed_files(&self) -> Vec<ListedFile> {
         self.files.lock().listed.clone()
     }
@@ -339,8 +327,8 @@ impl ColdLeaves {
         }
     }
 
-    /// Notes that a file is damaged. Its changes are already in memory, or startup is restoring
-    /// them. The damage is a background error until a checkpoint has rewritten all changes.
+    /// Notes the damage of a file. Its changes are already in memory, or startup is restoring them.
+    /// The damage is a background error until a checkpoint has rewritten all changes.
     pub(super) fn note_damaged_file(&self, pool: &Pool, file: &ListedFile, damage: Error) {
         let mut files = self.files.lock();
         if !files.damaged.contains(&file.epoch) {

@@ -5,19 +5,16 @@ use super::ColdLeaves;
 use crate::format::state::ListedFile;
 use crate::pool::Pool;
 
-/// The progress of a pass.
 #[derive(Default, Debug)]
 pub(super) struct ScrubbedFiles {
     /// Files not read yet, in reverse order: the next file is at the end.
     files: Vec<ListedFile>,
-    /// The file that is being read.
     reading: Option<Reading>,
 }
 
 impl ColdLeaves {
-    /// Checks the next block of the change files, or the first block if `restart`. Returns the
-    /// number of bytes read, or `None` after the last block. Damage becomes a separate background
-    /// error. Does I/O.
+    /// Checks the next block of the change files, or the first one if `restart`. Returns the number
+    /// of bytes read; `None` after the last block. Damage becomes a background error. Does I/O.
     pub(super) fn scrub_next(&self, pool: &Pool, restart: bool) -> Option<u64> {
         let mut pass = self.scrubbed.lock();
         if restart {

@@ -1,9 +1,8 @@
 //! Leaves that became small when their pending changes were applied.
 //!
-//! A thread that removes a record from a leaf in memory also merges the leaf with a neighbour if it
-//! has become small. A pending removal cannot merge its leaf, so leaves that become small by
-//! pending removals are noted for purge. Empty leaves that are read are noted too, because a crash
-//! loses the notes.
+//! A thread that removes a record from a leaf in memory also merges the leaf if it has become
+//! small. A pending removal cannot, so its leaf is noted for purge. Empty leaves that are read are
+//! noted too, because a crash loses the notes.
 
 use super::Leaves;
 use crate::base::TreeId;
@@ -12,12 +11,11 @@ use crate::pool::Frame;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 
-/// The number of noted leaves from which on no more changes may become pending. At most twice this
-/// number of leaves are noted. A leaf that is not noted stays small until another of its records is
-/// removed, or, if it is empty, until it is read again.
+/// With this number of noted leaves no more changes may become pending; at most twice as many
+/// leaves are noted. A leaf that is not noted stays small until another of its records is removed,
+/// or, if it is empty, until it is read again.
 const LEAVES_MANY: usize = 1024;
 
-/// The leaves, identified by tree and lower fence.
 #[derive(Default, Debug)]
 pub(super) struct SmallLeaves(Mutex<BTreeSet<(TreeId, Vec<u8>)>>);
 

@@ -1,5 +1,5 @@
-//! A database of pages like [`pool::testing`](crate::pool::testing), for the tests of the layers
-//! above. Its leaves may have pending changes.
+//! A database of pages like [`pool::testing`](crate::pool::testing), whose leaves may have pending
+//! changes, for the tests of the layers above.
 
 use super::{ColdLeaves, Leaves};
 use crate::base::{Config, PageId};
@@ -31,7 +31,6 @@ impl Database {
         Self { pages, leaves }
     }
 
-    /// Folds the pending changes of a page. Returns whether the fold succeeded.
     pub(crate) fn fold(&self, pid: PageId) -> bool {
         let pool = &*self.pages.pool;
         self.leaves.cold.fold(pool, pid, pool.epoch()).unwrap()
@@ -51,7 +50,6 @@ impl Database {
         saving.committed();
     }
 
-    /// The database after a power cut.
     pub(crate) fn crash(self, disk: SimDisk) -> Self {
         Self::open(&self.pages.config, disk)
     }

@@ -28,7 +28,6 @@ impl Txn {
         Arc::new(Self { slot, commits, unclaimed: Mutex::new(unclaimed) })
     }
 
-    /// Returns whether the log has its commit and it rolled nothing back.
     pub(super) fn commits(&self) -> bool {
         self.commits
     }
@@ -69,8 +68,8 @@ impl Applier {
         }
     }
 
-    /// Applies a piece of sorted changes. If a change meets damage, quarantines the table. Skips
-    /// the changes of quarantined tables.
+    /// Applies a piece of sorted changes, except those of quarantined tables. Damage quarantines a
+    /// table.
     pub(super) fn apply_sorted(&mut self, core: &Core, work: &[u8]) -> Result<()> {
         each_change(work, |id, record| {
             let table = self.table(core, id)?;
@@ -84,9 +83,9 @@ impl Applier {
         })
     }
 
-    /// Splits a row operation on the rows with these keys into sorted changes, if its new row has
-    /// no large values. The transaction must commit everything that it does. Returns `false` if the
-    /// operation must be applied as a whole.
+    /// Splits a row operation on the rows with these keys into sorted changes if its new row has no
+    /// large values; otherwise returns `false`, and the operation must be applied as a whole. The
+    /// transaction must commit everything that it does.
     pub(super) fn take_apart(
         &mut self,
         core: &Core,
@@ -110,8 +109,8 @@ impl Applier {
         pushed?;
         match taken {
             Ok(()) => Ok(true),
-            // The operation is then applied as a whole, which appends the undo record of a
-            // quarantined table.
+            // The operation is then applied as a whole, which appends a quarantined table's undo
+            // record.
             Err(error) => core.quarantine(table.id(), error, true).map(|()| false),
         }
     }
@@ -166,7 +165,6 @@ impl Applier {
     }
 }
 
-/// The table with the ID that the log names.
 pub(super) fn table_of(core: &Core, id: TableId) -> Result<Arc<Table>> {
     let unknown = || Error::corrupt("log", format!("it names table {id}, which does not exist"));
     core.catalog.by_id(id).ok_or_else(unknown)

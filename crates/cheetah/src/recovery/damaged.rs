@@ -27,7 +27,6 @@ use crate::table::shared::Losses;
 use cheetah_io::{Clock, Disk};
 use std::sync::Arc;
 
-/// The extent to which a database is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Extent {
     /// The last epoch, and the log after it.
@@ -83,8 +82,8 @@ impl Parts {
     }
 }
 
-/// Notes the prepared transactions as losses. A coordinator decides their outcome, so the copy does
-/// not contain them.
+/// Notes the prepared transactions as losses: a coordinator decides their outcome, so the copy
+/// lacks them.
 fn note_promised(core: &Core) {
     let Some(losses) = &core.losses else { return };
     for xid in core.transactions.active.slots().iter().filter_map(|slot| slot.state().xid) {

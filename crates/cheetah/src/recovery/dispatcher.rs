@@ -14,16 +14,14 @@ const BATCH_JOBS: usize = 64;
 /// A table's operations stay with the worker that recently used its pages, unless it has over
 /// `SLACK_JOBS` more jobs to do than another worker.
 const SLACK_JOBS: u64 = 64;
-/// The number of hash values that distinguish keys, per operation and at most. Both are powers of
-/// two. Two keys with the same hash value only make operations wait unnecessarily.
+/// The hash values that distinguish keys, per operation and at most: powers of two. A collision
+/// only makes an operation wait unnecessarily.
 const KEYS_PER_OPERATION: usize = 4;
 const KEYS_MAX: usize = 1 << 16;
 
-/// See the module. Dropping it closes the queues.
 pub(super) struct Dispatcher<'l> {
     workers: &'l Workers<'l>,
-    /// For each worker, the batch that is not in its queue yet, and the number of its operations so
-    /// far.
+    /// Each worker's batch that is not in its queue yet, and the number of its operations so far.
     pending: Vec<Pending>,
     /// The last operation on the keys of each hash value. The length is a power of two.
     keys: Vec<JobId>,
@@ -41,7 +39,7 @@ struct Pending {
 
 impl<'l> Dispatcher<'l> {
     /// Creates a dispatcher for about `operations` operations. It uses the first `count` workers,
-    /// whose threads run. `count` is at least one.
+    /// at least one, whose threads run.
     pub(super) fn new(workers: &'l Workers<'l>, count: usize, operations: usize) -> Self {
         let pending = std::iter::repeat_with(Pending::default).take(count).collect();
         let keys = operations.saturating_mul(KEYS_PER_OPERATION).min(KEYS_MAX).next_power_of_two();
@@ -92,8 +90,8 @@ impl<'l> Dispatcher<'l> {
         Ok(job)
     }
 
-    /// Dispatches a piece of sorted changes to the worker with the fewest jobs. The order does not
-    /// matter, because no two pieces change the same record. Waits like
+    /// Dispatches a piece of sorted changes to the worker with the fewest jobs: no two pieces
+    /// change the same record, so their order does not matter. Waits like
     /// [`dispatch`](Self::dispatch).
     pub(super) fn dispatch_sorted(&mut self, work: &[u8]) -> Result<()> {
         let (_, worker) = self.idlest();
@@ -117,12 +115,10 @@ impl<'l> Dispatcher<'l> {
         idlest
     }
 
-    /// Returns the worker with the fewest jobs to do, and their number.
     fn idlest(&self) -> (u64, usize) {
         (0..self.pending.len()).map(|worker| (self.load(worker), worker)).min().unwrap_or_default()
     }
 
-    /// The number of jobs that a worker still has to apply.
     fn load(&self, worker: usize) -> u64 {
         let dispatched = self.pending.get(worker).map_or(0, |pending| pending.dispatched);
         dispatched - self.workers.done_count(worker)
@@ -156,7 +152,6 @@ impl<'l> Dispatcher<'l> {
         (0..self.pending.len()).for_each(|worker| self.put(worker));
     }
 
-    /// Returns whether an operation was applied.
     pub(super) fn is_done(&self, job: JobId) -> bool {
         self.workers.is_done(job)
     }

@@ -56,7 +56,6 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-/// When recovery rolls back unfinished transactions and purges the history of committed ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Cleanup {
     /// Before startup recovery ends.
@@ -145,8 +144,7 @@ pub(super) fn load_epoch(
     Ok((Parts { health, durable, clock, config, pool, leaves, store, setup }, epoch, state))
 }
 
-/// Returns the memory of a hash map, which has one extra byte for each slot and keeps one slot in
-/// eight empty.
+/// The memory of a hash map, which has a byte for each slot and keeps one slot in eight empty.
 fn entries_bytes(entries: &HashMap<PageId, MapEntry>) -> usize {
     entries.capacity() * (size_of::<(PageId, MapEntry)>() + 1) * 8 / 7
 }
@@ -270,8 +268,7 @@ fn lock_limits(memory: &MemoryBudget) -> LockLimits {
     LockLimits { bytes_max: memory.shares().locks_bytes_max(), ..LockLimits::default() }
 }
 
-/// During redo temporary files may use the reserve, because the changes in the log were already
-/// accepted.
+/// Temporary files may use the reserve during redo: the changes in the log were already accepted.
 fn temp_files(durable: Arc<Durable>, pool: &Arc<Pool>, log: Arc<OnceLock<Log>>) -> Result<Arc<TempFiles>> {
     let pool = Arc::clone(pool);
     TempFiles::open(durable, Arc::clone(pool.keys()), move |bytes| match log.get() {
@@ -292,8 +289,8 @@ fn finish(core: &Core) -> Result<()> {
     core.checkpoint()
 }
 
-/// Loads the changes of leaves that the last checkpoint saved. If a file is damaged, the rows that
-/// its changes belong to are unknown, so every table with changes in the file is quarantined.
+/// Loads the changes of leaves that the last checkpoint saved. The rows of the changes in a damaged
+/// file are unknown, so every table with changes in the file is quarantined.
 pub(super) fn restore_changes(core: &Core, state: &State) -> Result<()> {
     for (trees, error) in core.leaves.restore_changes(&state.change_files, &state.dropped_trees)? {
         for (table, _) in trees.iter().filter_map(|tree| core.catalog.by_tree(*tree)) {
@@ -308,7 +305,6 @@ fn start_log(core: &Core, log: Log) {
     core.journal.start(log);
 }
 
-/// Registers how pages of the catalog and of the undo log are encoded.
 fn register_own_trees(leaves: &Leaves) {
     for id in [TreeId::CATALOG, TreeId::UNDO] {
         let (row_format, compression) = (RowFormatVersion::opaque(), Compression::default());

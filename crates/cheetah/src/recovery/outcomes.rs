@@ -22,8 +22,7 @@ const KEPT_BYTES: usize = 32;
 
 #[derive(Default)]
 pub(super) struct Outcomes {
-    /// The kept transactions. The value is `true` if the transaction rolled something back, and
-    /// `false` if it only has no commit.
+    /// `true` if the transaction rolled something back, `false` if it only has no commit.
     kept: FastMap<TxnId, bool>,
     operations: usize,
     reserved: Option<Reservation>,
@@ -49,13 +48,11 @@ impl Outcomes {
         Ok(())
     }
 
-    /// Counts the memory in the budget. Called when all records have been noted.
     pub(super) fn count_memory(&mut self, memory: &Arc<MemoryBudget>) {
         self.kept.shrink_to_fit();
         self.reserved = Some(memory.reserve(MemoryUse::Redo, self.kept.len() * KEPT_BYTES));
     }
 
-    /// The number of row operations and pieces of large values in the log.
     pub(super) fn operations(&self) -> usize {
         self.operations
     }

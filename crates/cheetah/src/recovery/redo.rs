@@ -47,8 +47,8 @@ use crate::txn::{Outcome, Slot};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// If the undo log takes more than the page memory divided by `UNDO_PART`, redo purges. Otherwise
-/// purge is left to the background, so that the database serves sessions sooner.
+/// Redo purges if the undo log takes more than the page memory divided by `UNDO_PART`. Otherwise
+/// the background purges, so that the database serves sessions sooner.
 const UNDO_PART: usize = 2;
 const RECORDS_PURGED_AT_END: usize = 256;
 /// The number of ended transactions after which redo forgets old versions.
@@ -56,13 +56,11 @@ const ENDS_PER_FORGETTING: u64 = 16;
 /// The number of operations dispatched between two checks of whether transactions can end.
 const DISPATCHED_PER_LOOK: u64 = 32;
 
-/// An unfinished transaction, and its last dispatched operation.
 struct Open {
     txn: Arc<Txn>,
     last: JobId,
 }
 
-/// The next state of a transaction once its operations were applied.
 #[derive(Clone, Copy)]
 enum Transition {
     Prepare(Option<Xid>),
@@ -83,8 +81,8 @@ pub(super) struct Redo<'l> {
     ended: u64,
 }
 
-/// Applies all records that `read` passes to a [`Redo`] on top of the core's epoch. Starts no more
-/// threads than there are operations.
+/// Applies all records that `read` passes to a [`Redo`] on top of the core's epoch, with no more
+/// threads than operations.
 pub(super) fn run<T>(
     core: &Core,
     crew: Crew,
@@ -245,7 +243,6 @@ impl<'l> Redo<'l> {
         rollback::roll_back_last(self.core, slot, &mut self.applier.writer)
     }
 
-    /// Notes that a transaction ends or is prepared.
     fn note_transition(&mut self, txn: TxnId, transition: Transition) -> Result<()> {
         let open = open_txn(self.core, &mut self.open, &self.outcomes, txn);
         self.transitions.push_back((transition, Arc::clone(&open.txn), open.last));
@@ -276,8 +273,8 @@ impl<'l> Redo<'l> {
         Ok(())
     }
 
-    /// If a commit changes the catalog, because a loaded table replaces another one, makes sure
-    /// that all earlier records were applied.
+    /// Waits for all earlier records if the commit changes the catalog: a loaded table replaces
+    /// another.
     fn wait_for_all_of(&mut self, slot: &Slot) -> Result<()> {
         match self.core.catalog.shadow_of(slot.txn()).is_empty() {
             true => Ok(()),
@@ -322,7 +319,7 @@ impl<'l> Redo<'l> {
     }
 }
 
-/// Returns the transaction with ID `txn`, and starts it if this is its first record.
+/// Starts the transaction if this is its first record.
 fn open_txn<'o>(
     core: &Core,
     open: &'o mut HashMap<TxnId, Open>,
@@ -359,13 +356,11 @@ pub(super) fn finish(core: &Core) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether a coordinator decides how the transaction ends.
 fn is_promised(slot: &Slot) -> bool {
     sound!(slot.state().xid.is_some(), "recovery: roll prepared transactions back")
 }
 
-/// Returns the large values that the newest undo records of a transaction name and to which no row
-/// refers yet.
+/// The large values that the transaction's newest undo records name and to which no row refers yet.
 fn unclaimed_of(core: &Core, slot: &Slot) -> Result<Unclaimed> {
     let mut unclaimed = Unclaimed::default();
     let state = *slot.state();
@@ -391,7 +386,6 @@ fn unclaimed_of(core: &Core, slot: &Slot) -> Result<Unclaimed> {
     Ok(unclaimed)
 }
 
-/// Returns the tables of a record, each with the new definition that the record contains.
 fn definitions(core: &Core, changed: &[(TableId, &[u8])]) -> Result<Vec<(Arc<Table>, TableDef)>> {
     changed.iter().map(|(table, def)| Ok((table_of(core, *table)?, TableDef::decode(def)?))).collect()
 }

@@ -1,10 +1,10 @@
 //! Redo in the order of keys, for data that exceeds memory.
 //!
-//! If random changes of a table larger than memory were applied in the order of the log, each leaf
-//! would be read and written many times. So operations are split into changes of records where
-//! possible ([`rows::redo`](crate::table::rows::redo), I2). These changes are sorted by tree and
-//! key, and applied when the log has been read. Then each leaf is read and written once, and only
-//! the last change of each record is applied.
+//! Random changes of a table larger than memory would read and write each leaf many times in the
+//! order of the log. So operations are split into changes of records where possible
+//! ([`rows::redo`](crate::table::rows::redo), I2). These are sorted by tree and key, and applied
+//! when the log has been read: each leaf is read and written once, with the last change of each
+//! record.
 //!
 //! Invariants
 //!   I1  An operation that is applied as a whole is applied after all earlier sorted changes of its
@@ -34,13 +34,12 @@ const KEYS_BYTES_MIN: usize = 1 << 10;
 const KEYS_BYTES_MAX: usize = 2 << 20;
 /// The minimum size of a piece of work, except for the last one.
 const WORK_BYTES: usize = 16 << 10;
-/// The number of bytes between two checks of the disk space. Sorted changes count with their size,
-/// and every operation, sorted or not, counts as `BYTES_PER_OPERATION` in addition.
+/// The bytes between two checks of the disk space. Sorted changes count with their size, and every
+/// operation counts as `BYTES_PER_OPERATION` in addition.
 const BYTES_PER_LOOK: u64 = 1 << 20;
 const BYTES_PER_OPERATION: u64 = 256;
-/// If the sorted changes had to be applied when there were fewer than this, the next `CHANGES_MIN`
-/// operations are not sorted. In that case unsortable operations keep changing the same rows, so
-/// that sorting does not pay.
+/// If fewer sorted changes than this had to be applied, the next `CHANGES_MIN` operations are not
+/// sorted: unsortable operations keep changing the same rows, so sorting does not pay.
 const CHANGES_MIN: u64 = 64;
 /// The length of the table ID and the index number, which precede a key.
 const HEAD_BYTES: usize = 6;
@@ -54,17 +53,15 @@ pub(super) struct SortedChanges<'l> {
     core: &'l Core,
     /// `None` while no change is being sorted.
     begun: Option<Begun>,
-    /// The number of next operations that are not sorted.
     pause: u64,
     is_disk_full: bool,
-    /// Whether the sorter must not start threads.
     is_alone: bool,
 }
 
 struct Begun {
     sorter: Sorter,
     keys: Keys,
-    /// The number of changes so far; the number of each change gives its order.
+    /// The number of changes so far, which orders them.
     changes: u64,
     bytes_to_look: u64,
 }
@@ -72,7 +69,6 @@ struct Begun {
 /// The clustered keys of the rows that an operation changes.
 pub(super) type RowKeys<'a> = [Option<&'a [u8]>; 2];
 
-/// The rows that may have sorted changes.
 struct Keys {
     bits: Vec<u64>,
     #[expect(dead_code, reason = "held, not read")]
@@ -106,13 +102,11 @@ impl Keys {
 }
 
 impl<'l> SortedChanges<'l> {
-    /// If `is_alone`, sorting starts no threads.
     pub(super) fn new(core: &'l Core, is_alone: bool) -> Self {
         Self { core, begun: None, pause: 0, is_disk_full: false, is_alone }
     }
 
-    /// Returns whether the next operation should be sorted. Sorting begins only after the pool has
-    /// evicted pages.
+    /// Sorting begins only after the pool has evicted pages.
     pub(super) fn wants_next(&mut self) -> bool {
         if self.core.losses.is_some() || self.is_disk_full || !self.core.pool.has_evicted() {
             return false;
@@ -131,8 +125,7 @@ impl<'l> SortedChanges<'l> {
         )
     }
 
-    /// Notes that these rows have sorted changes. Returns `false` if there is too little memory to
-    /// sort.
+    /// Notes that these rows have sorted changes. Returns `false` if memory is too small to sort.
     pub(super) fn begin(&mut self, table: TableId, keys: RowKeys<'_>) -> bool {
         if self.begun.is_none() {
             let share = self.core.sorting.memory().join(1).and_then(|mut shares| shares.pop());
@@ -162,8 +155,8 @@ impl<'l> SortedChanges<'l> {
         Ok(())
     }
 
-    /// Called before each operation. Checks the disk space from time to time, and returns whether
-    /// the disk is so full that the sorted changes must be applied now (I5).
+    /// Called before each operation. From time to time checks whether the disk is so full that the
+    /// sorted changes must be applied now (I5).
     pub(super) fn must_end(&mut self) -> bool {
         let Some(begun) = &mut self.begun else { return false };
         begun.bytes_to_look = begun.bytes_to_look.saturating_sub(BYTES_PER_OPERATION);
@@ -241,7 +234,6 @@ fn flags_of(value: &[u8]) -> u8 {
     value.get(NUMBER_BYTES).copied().unwrap_or_default()
 }
 
-/// Calls `f` with each change of a piece of work, in order.
 pub(super) fn each_change(
     work: &[u8],
     mut f: impl FnMut(TableId, &RecordChange<'_>) -> Result<()>,

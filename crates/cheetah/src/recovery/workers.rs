@@ -1,9 +1,8 @@
 //! Redo on several threads. A worker is a queue and a thread that applies its operations in order.
 //!
 //! The [`super::dispatcher`] assigns row operations to workers. Operations on different clustered
-//! keys may be applied in any order: their secondary index entries also differ, because entries end
-//! with the clustered key, and the order of additions to counters does not matter. So only the
-//! order in I1 to I3 is kept.
+//! keys may be applied in any order: their secondary entries differ too, because these end with the
+//! clustered key, and counters may be added to in any order. So only the order in I1 to I3 is kept.
 //!
 //! Invariants
 //!   I1  Operations of one transaction are applied in the order of the log, so that its undo
@@ -36,11 +35,9 @@ use std::sync::Arc;
 pub(super) const BATCH_BYTES: usize = 32 << 10;
 /// The number of batches at which a queue is full. They are a few milliseconds of work.
 pub(super) const BATCHES_MAX: usize = 16;
-/// A dispatcher that waits for a full queue continues once the queue has at most this number of
-/// batches.
+/// A dispatcher that waits for a full queue continues once it has at most this number of batches.
 const BATCHES_LOW: usize = 8;
 
-/// The ID of a job: its worker, and its number among the jobs of that worker.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct JobId {
     pub(super) worker: usize,
@@ -55,15 +52,13 @@ pub(super) struct Job {
     pub(super) after: [JobId; 3],
 }
 
-/// The kind of work. It determines how the bytes of the job are decoded.
+/// The kind of work, which determines how the bytes of the job are decoded.
 pub(super) enum Task {
     /// A log record of a transaction, with the kind of the record.
     Operation(Arc<Txn>, u8),
-    /// A piece of sorted changes.
     Sorted,
 }
 
-/// Jobs, and the bytes that they refer to.
 #[derive(Default)]
 pub(super) struct Batch {
     pub(super) jobs: Vec<Job>,
@@ -90,7 +85,6 @@ struct Worker {
     filled: Condvar,
     /// Notified when the queue has only [`BATCHES_LOW`] batches left.
     emptied: Condvar,
-    /// The number of jobs that were applied.
     done: AtomicU64,
     /// The lowest job number that a thread waits for, or `u64::MAX` if no thread waits.
     wanted: AtomicU64,
@@ -99,8 +93,7 @@ struct Worker {
 pub(super) struct Workers<'c> {
     pub(super) core: &'c Core,
     workers: Vec<Worker>,
-    /// Set when an operation has failed or all operations are done. Then no more operations are
-    /// applied and no thread waits.
+    /// Set once an operation has failed or all are done: no more are applied, and no thread waits.
     is_over: AtomicBool,
     failure: Mutex<Option<Error>>,
     /// Used with `moved` by threads that wait for operations.
@@ -121,8 +114,7 @@ impl<'c> Workers<'c> {
         }
     }
 
-    /// Applies a worker's operations until its queue is closed. This is the main function of a
-    /// thread.
+    /// The main function of a worker's thread: applies operations until the queue is closed.
     pub(super) fn serve(&self, worker_no: usize) {
         let _guard = PanicGuard(self);
         let worker = self.worker(worker_no);
@@ -198,7 +190,6 @@ impl<'c> Workers<'c> {
         }
     }
 
-    /// Puts a batch into a worker's queue. Does not wait.
     pub(super) fn put(&self, worker: usize, batch: Batch) {
         let memory = self.core.pool.memory().reserve(MemoryUse::Redo, batch.heap_bytes());
         let worker = self.worker(worker);
@@ -227,7 +218,6 @@ impl<'c> Workers<'c> {
         }
     }
 
-    /// Fails with the first error if an operation has failed.
     pub(super) fn check(&self) -> Result<()> {
         if !self.is_over.load(SeqCst) {
             return Ok(());
@@ -258,7 +248,7 @@ impl Drop for PanicGuard<'_> {
 }
 
 impl Worker {
-    /// Waits for the next batch and returns it. Returns `None` if the queue is empty and closed.
+    /// Waits for the next batch; `None` if the queue is empty and closed.
     fn next(&self) -> Option<(Batch, Reservation)> {
         let mut queue = self.queue.lock();
         loop {

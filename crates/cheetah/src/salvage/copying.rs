@@ -21,7 +21,6 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 const ROWS_PER_COMMIT: u64 = 1000;
-/// The prefix of the names of the engine's own tables.
 const OWN_PREFIX: char = '#';
 
 pub(super) fn copy_all(
@@ -56,10 +55,8 @@ fn give_up(name: &str, error: Error, new: &Db) -> Result<TableReport> {
     Ok(TableReport { name: name.to_owned(), failure: Some(error.to_string()), ..TableReport::default() })
 }
 
-/// Deleted rows whose postings still exist.
 struct Removals {
     keys: HashSet<Vec<u8>>,
-    /// Whether some removals cannot be read.
     are_lost: bool,
 }
 
@@ -92,8 +89,7 @@ impl Removals {
     }
 }
 
-/// Calls `take` for the rows that the copy of a table gets: all rows, except postings of deleted
-/// rows.
+/// Calls `take` for the rows that the copy of a table gets: all except postings of deleted rows.
 fn each_kept(
     (core, removals): Source<'_>,
     table: &Table,
@@ -109,7 +105,6 @@ fn each_kept(
     })
 }
 
-/// The database to copy from, and the deleted rows whose postings are left out.
 type Source<'f> = (&'f Core, &'f Removals);
 
 fn copy_with_postings(from: Source<'_>, table: &Arc<Table>, new: &Db) -> Result<TableReport> {
@@ -139,7 +134,6 @@ fn copy_with_postings(from: Source<'_>, table: &Arc<Table>, new: &Db) -> Result<
 fn definition(table: &Arc<Table>) -> TableDef {
     let mut def = table.definition();
     def.auto_increment = table.auto_increment();
-    // Rows are copied in the newest row-format version.
     def.older_formats.clear();
     for (number, index) in (0u32..).zip(&mut def.indexes) {
         (index.number, index.root, index.disabled) = (number, PageId::NONE, number > 0);
@@ -201,7 +195,7 @@ fn load(
     Ok(loaded)
 }
 
-/// Inserts rows one by one. A row whose key already exists is lost.
+/// A row whose key already exists is lost.
 fn insert(
     from: Source<'_>,
     table: &Arc<Table>,

@@ -56,8 +56,8 @@ pub struct TableReport {
     pub row_lost_why: String,
     /// Ranges of keys in which nothing could be read, in order.
     pub gaps: Vec<Gap>,
-    /// The minimum number of changes in the log or in change files that could not be applied: rows
-    /// may be as they were before these changes.
+    /// At least this number of changes in the log or in change files could not be applied: rows may
+    /// be as they were before them.
     pub changes_lost: u64,
     /// Why the first of these changes could not be applied.
     pub change_lost_why: String,

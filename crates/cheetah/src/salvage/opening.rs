@@ -11,7 +11,7 @@ use std::sync::Arc;
 const EXTENTS: [Extent; 3] = [Extent::WithLog, Extent::Epoch, Extent::WithoutUndo];
 
 /// Opens the database to the largest possible extent and records what is missing. Returns the error
-/// of the last attempt, or an error that would fail all attempts.
+/// of the last attempt, or one that would fail all attempts.
 pub(super) fn open(disks: &Disks, clock: &Arc<dyn Clock>, config: &Config) -> Result<Core> {
     let mut failures: Vec<Error> = Vec::new();
     for extent in EXTENTS {

@@ -9,8 +9,7 @@ use crate::table::rows::stored_row::{find_values, inline_row, Value};
 use crate::table::shared::parts::Core;
 use crate::table::Table;
 
-/// Reads rows as a new snapshot sees them, in the newest row-format version, with their large
-/// values inlined.
+/// Reads rows as a new snapshot sees them, in the newest row-format version, large values inlined.
 struct RowReader<'a> {
     view: View<'a>,
     older: Vec<u8>,
@@ -22,8 +21,8 @@ struct RowReader<'a> {
 /// Takes a row: its clustered key, and the row with its large values inlined.
 pub(super) type TakeRow<'t> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 't;
 
-/// Passes every readable row to `take`, and records in `report` what cannot be read. Errors are
-/// those of `take`, and of an engine that has stopped.
+/// Passes every readable row to `take`, and records in `report` what cannot be read. Fails only
+/// if `take` fails or the engine has stopped.
 pub(super) fn each_row(
     core: &Core,
     table: &Table,

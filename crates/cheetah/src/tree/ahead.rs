@@ -1,8 +1,8 @@
 //! Predicts the leaves that a cursor will visit, so that the pool reads them ahead.
 //!
-//! A cursor that has crossed a few leaves in one direction will probably cross more. The inner
-//! pages above the leaves name the next leaves. The cursor requests a few leaves at first and more
-//! each time, up to the pool's window.
+//! A cursor that has crossed a few leaves in one direction will probably cross more; the inner
+//! pages above the leaves name them. The first request is for a few leaves. Later requests are for
+//! more, up to the pool's window.
 //!
 //! Invariants
 //!   I1  The prediction is only a hint. Leaves may be split or merged meanwhile: the cursor
@@ -24,20 +24,18 @@ const WINDOW_MIN: usize = 4;
 /// After one more leaf the cursor discards its lists, because the tree has changed.
 const STRANGERS_MAX: usize = 8;
 
-/// The direction of a cursor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Direction {
     Forward,
     Backward,
 }
 
-/// The known leaves and the requested leaves ahead of one cursor.
 #[derive(Default, Debug)]
 pub(super) struct Ahead {
     direction: Option<Direction>,
     /// The number of leaves crossed in `direction` so far.
     crossed: usize,
-    /// Requested leaves that the cursor has not reached, the next one first.
+    /// Requested leaves not yet reached, the next one first.
     asked: VecDeque<PageId>,
     /// Leaves after `asked` whose page IDs are known.
     known: VecDeque<PageId>,
@@ -46,8 +44,7 @@ pub(super) struct Ahead {
     /// The number of leaves reached in a row that were not in `asked`.
     strangers: usize,
     window: usize,
-    /// The cursor needs no keys from this key on. The limit applies only while the cursor moves
-    /// forward.
+    /// The cursor needs no keys from here on; applies only while the cursor moves forward.
     limit: Option<Vec<u8>>,
 }
 
@@ -57,7 +54,6 @@ impl Ahead {
         (self.direction, self.limit) = (None, None);
     }
 
-    /// Returns whether the cursor has crossed a few leaves in a row.
     pub(super) fn is_scan(&self) -> bool {
         sound!(
             self.direction.is_some() && self.crossed >= CROSSED_MIN,
@@ -98,8 +94,8 @@ impl Ahead {
         (self.strangers, self.window) = (0, 0);
     }
 
-    /// Removes `pid` and the leaves before it from the requested ones. Returns whether too many
-    /// leaves in a row were not requested.
+    /// Removes `pid` and the leaves before it from `asked`. Returns whether too many leaves in a
+    /// row were not requested.
     fn has_lost_its_way(&mut self, pid: PageId) -> bool {
         match self.asked.iter().position(|&asked| asked == pid) {
             Some(at) => {
@@ -111,7 +107,6 @@ impl Ahead {
         self.strangers > STRANGERS_MAX
     }
 
-    /// Requests leaves until the window is full.
     fn ask(&mut self, tree: &Tree, direction: Direction) {
         while self.asked.len() < self.window {
             if self.known.is_empty() && !self.learn(tree, direction) {
@@ -143,10 +138,9 @@ impl Ahead {
 }
 
 impl Tree {
-    /// Finds the inner page above the leaf that follows `fence` in `direction`. Adds this leaf and
-    /// the following leaves of that page to `leaves`, in the order of the scan, except leaves that
-    /// begin at or above `limit`. Returns the fence after them, empty at the end of the tree or if
-    /// `limit` ended the list.
+    /// Adds to `leaves` the leaf that follows `fence` in `direction`, and the leaves after it under
+    /// the same inner page, in the order of the scan, except those that begin at or above `limit`.
+    /// Returns the fence after them, empty at the end of the tree or if `limit` ended the list.
     fn leaves_behind(
         &self,
         fence: &[u8],

@@ -14,7 +14,7 @@ use super::Tree;
 use crate::base::{reach, sound, ErrorKind, PageId, Result};
 use crate::format::page::{compare_keys, PageView, RecordRef};
 
-/// The maximum number of problems that a report lists. Further problems are only counted.
+/// Further problems are only counted.
 const PROBLEMS_LISTED_MAX: usize = 100;
 /// The number of failed comparisons in one step of the walk after which a difference is damage. In
 /// an undamaged tree, each failed comparison needs another split or merge at the wrong moment.
@@ -41,7 +41,6 @@ pub struct TreeReport {
     pub problems_count: u64,
 }
 
-/// A copy of a page at some moment.
 struct PageCopy {
     page: PageId,
     bytes: Vec<u8>,
@@ -63,14 +62,12 @@ struct Left {
     right: PageId,
 }
 
-/// The result of comparing a page.
 struct Look {
     page: PageId,
     problems: Vec<String>,
     /// The copy of the page, if it is usable.
     bytes: Option<Vec<u8>>,
-    /// Whether the page could not be read, or its bytes are invalid: further tries will hardly
-    /// succeed.
+    /// Set if the page cannot be read or is invalid: another try would hardly help.
     is_unreadable: bool,
 }
 
@@ -103,7 +100,6 @@ impl Tree {
         self.walk_down_to(1, &mut |_, _| go_on())
     }
 
-    /// Like [`check_with`](Self::check_with), with an `on_record` that cannot fail.
     #[cfg(test)]
     pub(crate) fn check(&self, on_record: &mut dyn FnMut(&[u8], RecordRef<'_>)) -> Result<TreeReport> {
         self.check_with(&mut |key, record| {
@@ -140,8 +136,8 @@ impl Walk<'_> {
     }
 
     /// Visits the page of level `lowest` that covers `at`, and the pages above it that are not in
-    /// `above`. Returns the key at which the walk continues. The comparisons are counted for the
-    /// whole step: a correct page above does not reset the count, since each retry visits it again.
+    /// `above`. Returns the key at which the walk continues. A correct page above does not reset
+    /// the count of comparisons, since each retry visits it again.
     fn step(&mut self, at: &[u8], lowest: u8) -> Result<Option<Vec<u8>>> {
         let covers = |copy: &PageCopy| {
             PageView::new(&copy.bytes).high().is_none_or(|high| compare_keys(at, high).is_lt())
@@ -212,7 +208,6 @@ impl Walk<'_> {
         Ok(self.tree.pool.fetch_to_check(page)?.map(|page| page.read().to_vec()))
     }
 
-    /// The reason why the page cannot be the expected one; `None` if it can.
     fn not_of_the_tree(&self, expected: &Expected, view: &PageView<'_>) -> Option<&'static str> {
         let level = expected.level;
         let comparisons = [
@@ -260,7 +255,6 @@ impl Walk<'_> {
         }
     }
 
-    /// Visits the records of a page from `at` on.
     fn visit_records(&mut self, view: &PageView<'_>, at: &[u8]) -> Result<()> {
         let (Ok(first) | Err(first)) = view.search(at);
         let mut key = Vec::new();

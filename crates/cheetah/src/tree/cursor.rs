@@ -11,7 +11,7 @@
 //!       the lower fence of the copy finds it. Both are correct after any splits and merges in the
 //!       meantime.
 //! Source    OrioleDB copies the rows of a leaf in chunks. Copying a whole leaf is simpler, and
-//!           costs less than a microsecond for a hundred rows.
+//!           takes less than a microsecond for a hundred rows.
 
 use super::ahead::{Ahead, Direction};
 use super::descend::{Above, Landing, Target};
@@ -79,14 +79,12 @@ enum Place {
     Nowhere,
     /// Before the first record.
     Start,
-    /// On a record.
     At,
     /// After the last record.
     End,
 }
 
-/// The cursor's copy of a leaf: the whole leaf, or only the record that a seek found. Most seeks
-/// need only one record.
+/// The whole leaf, or only the record that a seek found: most seeks need no more.
 #[derive(Default, Debug)]
 struct LeafCopy {
     source: Option<PageRef>,
@@ -95,7 +93,7 @@ struct LeafCopy {
     unloaded: Option<Unloaded>,
     /// The content of the whole leaf, if `whole` is set.
     bytes: Vec<u8>,
-    /// A copy of a leaf that may not be the wanted leaf; the check follows.
+    /// A copy of a leaf that is not yet known to be the wanted leaf.
     spare: Vec<u8>,
     whole: bool,
     /// The record, if `whole` is not set.
@@ -118,8 +116,7 @@ impl LeafCopy {
         self.record.take(view.record(slot));
     }
 
-    /// Takes the record that a search found without its leaf. If the search found no record,
-    /// changes nothing and returns `false`.
+    /// Takes the record that a search found without its leaf; returns `false` if it found none.
     fn take_stored(&mut self, stored: Stored) -> bool {
         let place = stored.place();
         let Some(record) = stored.record else { return false };
@@ -129,9 +126,8 @@ impl LeafCopy {
         true
     }
 
-    /// Copies the first record of `page` at or above `key`, and its key to `current`. Copies the
-    /// whole leaf if it has no such record. Returns the slot. The caller holds the latch of the
-    /// page.
+    /// Copies the first record of `page` at or above `key`, and its key to `current`; the whole
+    /// leaf if there is none. Returns the slot. The caller holds the latch of the page.
     fn take_at_least(
         &mut self,
         page: &PageRef,
@@ -154,9 +150,8 @@ impl LeafCopy {
         (self.source, self.unloaded) = (Some(page.clone()), None);
     }
 
-    /// Copies the leaf `pid` without loading it into a frame, if it is the leaf of `target` and
-    /// needs no frame. Returns whether it copied the leaf. Otherwise, or after an error, the
-    /// present copy stays unchanged.
+    /// Copies the leaf `pid` without a frame if it is the leaf of `target` and needs none. Returns
+    /// whether it did; if not, or after an error, the present copy is unchanged.
     fn take_unloaded(&mut self, tree: &Tree, pid: PageId, target: Target<'_>) -> Result<bool> {
         let copied = tree.leaves.copy_leaf(pid, &mut self.spare)?;
         let Some(leaf) = copied.filter(|_| covers(tree, &PageView::new(&self.spare), target)) else {
@@ -340,7 +335,7 @@ impl Cursor {
     }
 
     /// Moves to the record of `key`, or to the next record if the key has none, like
-    /// [`seek`](Self::seek). For callers that need only this record: a cold leaf may stay cold.
+    /// [`seek`](Self::seek), for callers that need only this record: a cold leaf may stay cold.
     pub fn seek_point(&mut self, key: &[u8]) -> Result<bool> {
         self.ahead.stop();
         let is_pinned = |page: &PageRef| covers(&self.tree, &PageView::new(&page.read()), Target::Key(key));
@@ -367,7 +362,6 @@ impl Cursor {
         }
     }
 
-    /// Stops at `slot` of the leaf that was copied, wholly or in one record.
     fn stop_at(&mut self, slot: usize) -> Result<bool> {
         if self.leaf.whole {
             return self.stop_forward(slot);
@@ -391,7 +385,6 @@ impl Cursor {
         self.stop_backward(self.leaf.view().count())
     }
 
-    /// Copies the leaf of `target`, unless the present copy is a fresh copy of that leaf.
     fn go(&mut self, target: Target<'_>) -> Result<()> {
         if self.leaf.is_current(&self.tree) && covers(&self.tree, &self.leaf.view(), target) {
             return Ok(());
@@ -401,8 +394,7 @@ impl Cursor {
         visit(&self.tree, &mut self.leaf, target, may_copy, LeafCopy::take).map(drop)
     }
 
-    /// Refreshes the copy if necessary. Returns the slot of the current key in it, or the slot that
-    /// the key would have.
+    /// Refreshes the copy if necessary. Returns the current key's slot, or the one it would have.
     fn find_again(&mut self) -> Result<std::result::Result<usize, usize>> {
         if self.leaf.is_current(&self.tree) {
             return Ok(Ok(self.slot));
@@ -451,8 +443,7 @@ impl Cursor {
         self.go(Target::Key(bound))
     }
 
-    /// Stops at the slot before `slot`, or, before the first slot, at the last record of the
-    /// previous leaves.
+    /// Like [`stop_forward`](Self::stop_forward), from the slot before `slot` backward.
     fn stop_backward(&mut self, mut slot: usize) -> Result<bool> {
         while slot == 0 {
             let low = self.leaf.view().low();
@@ -471,8 +462,7 @@ impl Cursor {
         Ok(self.stop(slot - 1))
     }
 
-    /// Makes the pool read ahead the leaves after the present leaf, to which the cursor has just
-    /// crossed.
+    /// Requests the leaves after the present one, to which the cursor has just crossed.
     fn ask_ahead(&mut self, direction: Direction) {
         let view = self.leaf.view();
         let fence = match direction {
@@ -506,12 +496,10 @@ impl Cursor {
     }
 }
 
-/// Returns whether `page` is the leaf of `target`.
 fn covers(tree: &Tree, page: &PageView<'_>, target: Target<'_>) -> bool {
     tree.landing(page, Some(0), target) == Landing::Here
 }
 
-/// The outcome of [`visit`].
 enum Visited<R> {
     /// The closure ran on the leaf and returned this.
     Page(R),
@@ -519,9 +507,9 @@ enum Visited<R> {
     Copied,
 }
 
-/// Runs `f` on the leaf of `target` under its latch: on the pinned leaf if it is the leaf of
-/// `target`, or on the leaf that a search finds. With `may_copy`, copies the leaf instead if it is
-/// not in memory and need not be loaded.
+/// Runs `f` under the latch of the leaf of `target`, which is the pinned leaf or the one that a
+/// search finds. With `may_copy`, copies the leaf instead if it is not in memory and need not be
+/// loaded.
 fn visit<R>(
     tree: &Tree,
     leaf: &mut LeafCopy,

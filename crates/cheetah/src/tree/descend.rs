@@ -22,7 +22,6 @@ const RESTARTS_MAX: usize = 10_000;
 /// The number of moves to the right on one level after which the chain counts as a cycle.
 const MOVES_MAX: usize = 100_000;
 
-/// The destination of a search.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Target<'k> {
     /// The leaf whose fences enclose the key.
@@ -33,7 +32,6 @@ pub(super) enum Target<'k> {
     Last,
 }
 
-/// The position of a target relative to a page.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum Landing {
     /// The target is in this page, or below it.
@@ -215,8 +213,6 @@ impl Tree {
         (self.landing(&view, Some(0), target) == Landing::Here).then(|| f(page, &view))
     }
 
-    /// The position of `target` relative to a page of this tree and, if `level` is known, of that
-    /// level.
     pub(super) fn landing(&self, page: &PageView<'_>, level: Option<u8>, target: Target<'_>) -> Landing {
         if page.is_dead() || page.tree() != self.def.id || level.is_some_and(|level| level != page.level()) {
             return Landing::Lost;
@@ -243,10 +239,9 @@ impl Tree {
         Error::corrupt(format!("tree {} page {page}", self.def.id), detail)
     }
 
-    /// Pins the pages from the root to the leaf that covers `key`. This loads pages, so call it
-    /// before the mini-transaction. Inside a mini-transaction, a change calls it only if its path
-    /// has no leaf or the wrong leaf. If the path already ends in the right leaf, it takes only one
-    /// latch.
+    /// Pins the pages from the root to the leaf that covers `key`; takes one latch if `path`
+    /// already does. This loads pages, so call it before the mini-transaction. Inside one, a change
+    /// calls it only if its path has no leaf or the wrong leaf.
     pub fn prepare(&self, key: &[u8], path: &mut Path) -> Result<()> {
         self.with_prepared(key, path, |_| ())
     }
@@ -266,7 +261,6 @@ impl Tree {
             && path.leaf().is_some_and(|leaf| self.is_leaf_of(&PageView::new(&leaf.read()), key))
     }
 
-    /// Prepares `path` for `key` and runs `f` on the leaf under its latch.
     pub(super) fn with_prepared<R>(
         &self,
         key: &[u8],

@@ -23,7 +23,6 @@ const COUNT_GUESS: u64 = 64;
 /// half from their mean, a sample of this size is uncertain by 3 %.
 const LOOKS_MAX: usize = 256;
 
-/// A page on the way to a bound.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     page: PageId,
@@ -42,9 +41,9 @@ impl Step {
 }
 
 impl Tree {
-    /// Estimates how many records have a key with `low <= key < high`. Without `high` the range
-    /// extends to the end. `records` is roughly the number of records in the tree. The root is the
-    /// only page that it reads.
+    /// Estimates the number of records with `low <= key < high`, or with `low <= key` without
+    /// `high`. `records` is roughly the number in the tree. Reads no page from disk except the
+    /// root.
     pub fn count_between(&self, low: &[u8], high: Option<&[u8]>, records: u64) -> Result<u64> {
         if high.is_some_and(|high| high <= low) {
             return Ok(0);
@@ -76,7 +75,7 @@ impl Tree {
         self.pool.tree_bytes(self.def.id).by_class.up_to(self.def.class)
     }
 
-    /// The expected content of pages that are not in memory, if the tree has `records` records,
+    /// The assumptions about pages that are not in memory, if the `records` records of the tree are
     /// spread evenly over the children of the root.
     fn estimate(&self, records: u64) -> Result<Estimate<'_>> {
         let leaves = self.leaf_pages_estimate()?.max(1);
@@ -172,7 +171,6 @@ impl Tree {
     }
 }
 
-/// The assumptions of one estimate.
 struct Estimate<'t> {
     tree: &'t Tree,
     /// The number of records in a leaf that is not in memory.
@@ -235,7 +233,6 @@ impl Estimate<'_> {
             .map_or(0.0, |step| part(step) * self.records_under(step.level - 1))
     }
 
-    /// Estimates the number of records under the children in `slots` of a page.
     fn children(&self, step: &Step, slots: Range<usize>) -> f64 {
         let wanted = slots.len();
         if wanted == 0 {

@@ -44,7 +44,6 @@ pub(crate) struct Fences<'a> {
 }
 
 impl Fences<'_> {
-    /// The fences of a root.
     pub(super) const ALL: Fences<'static> = Fences { low: b"", high: None, right: PageId::NONE };
 }
 
@@ -95,8 +94,7 @@ impl Tree {
         }
     }
 
-    /// The smallest suitable class for keys of `key_bytes_max` bytes; `None` if no class can hold
-    /// them.
+    /// The smallest class for keys of `key_bytes_max` bytes; `None` if no class can hold them.
     pub fn class_for(page_bytes: u32, key_bytes_max: usize) -> Option<PageClass> {
         if key_bytes_max <= PageClass::Base.bytes(page_bytes) / 8 {
             return Some(PageClass::Base);
@@ -124,7 +122,6 @@ impl Tree {
         self.stats.counts()
     }
 
-    /// The number of searches from the root since the tree was opened.
     #[cfg(test)]
     pub(crate) fn descents(&self) -> u64 {
         self.stats.descents.load(std::sync::atomic::Ordering::Relaxed)
@@ -150,7 +147,6 @@ impl Tree {
         Ok(())
     }
 
-    /// Makes `page` an empty page of this tree.
     pub(super) fn init(&self, page: &mut [u8], level: u8, fences: &Fences<'_>) {
         let kind = if level == 0 { PageKind::Leaf } else { PageKind::Inner };
         build_page(page, kind, level, self.def.id, fences.low, fences.high, fences.right);

@@ -18,7 +18,6 @@ use crate::format::page::{cell_bytes, PageView, RecordRef};
 use crate::leaves::{Fetched, InImage, Known, Size, Stored, Ticket};
 use crate::pool::{PageClass, PageRef};
 
-/// The result of a search for one record.
 pub(super) enum Point<R> {
     /// The result of the closure that ran on the leaf.
     Page(R),
@@ -35,7 +34,6 @@ pub(super) enum Absent {
     LoadsLeaf,
 }
 
-/// Whether a lookup may load the leaf if the image is not enough.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Load {
     Allowed,
@@ -268,9 +266,8 @@ impl Tree {
         self.with_ticket(key, ticket, f)
     }
 
-    /// Runs `f` on the pending record of `key` in the leaf of the ticket `waiting`, or on `None` if
-    /// its removal is pending. Returns `None` if no change of that key is pending, or the ticket is
-    /// no longer valid.
+    /// Runs `f` on the pending record of `key`, or on `None` if its removal is pending. Returns
+    /// `None` if no change of the key is pending or the ticket is no longer valid.
     fn with_waiting<R>(
         &self,
         waiting: Ticket,
@@ -322,8 +319,7 @@ impl Tree {
     }
 }
 
-/// Returns the size of the cell of a record that a search found, in bytes. Returns 0 if it found no
-/// record, or if the size is unknown.
+/// The size of the cell of a record that a search found, in bytes; 0 without a record or a size.
 fn bytes_of(key: &[u8], record: Option<RecordRef<'_>>, size: Size) -> usize {
     match size {
         Size::Known => record.map_or(0, |record| cell_bytes(key.len(), &record)),

@@ -67,7 +67,6 @@ impl Tree {
         Ok(())
     }
 
-    /// Pins the pages that a merge of the path's small pages needs.
     fn neighbours(&self, path: &Path, key: &[u8]) -> Result<Vec<PageRef>> {
         let mut pinned = Vec::new();
         for pair in path.pages.windows(2).rev() {
@@ -84,8 +83,7 @@ impl Tree {
         Ok(pinned)
     }
 
-    /// Does the lowest possible merge on the exact path `pages`. Returns `false` if no merge is
-    /// possible.
+    /// Does the lowest possible merge on the exact path `pages`; returns `false` if there is none.
     fn merge_step(&self, mtr: &MiniTransaction<'_>, pages: &[PageRef], key: &[u8]) -> Result<bool> {
         for pair in pages.windows(2).rev() {
             if !is_small(&PageView::new(&pair[1].read())) {
@@ -106,7 +104,7 @@ impl Tree {
         }
     }
 
-    /// Moves all entries of `right` into `left`, if they fit. Returns whether they fit.
+    /// Moves all entries of `right` into `left` if they fit. Returns whether they fit.
     fn merge_pair(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -138,8 +136,7 @@ impl Tree {
         true
     }
 
-    /// Moves the content of `child` to the root if `child` is the root's only child. Returns
-    /// whether the content was moved.
+    /// Moves `child` to the root if it is the root's only child. Returns whether it did.
     fn collapse_root(&self, mtr: &MiniTransaction<'_>, root: &PageRef, child: &PageRef) -> bool {
         let mut root = root.write(mtr);
         if PageView::new(&root).count() != 1 {
@@ -157,8 +154,7 @@ impl Tree {
     }
 }
 
-/// The pairs that the child covering `key` forms with its right and its left neighbour, if the
-/// neighbours are under the same parent.
+/// The child that covers `key`, paired with its right and its left neighbour under `parent`.
 fn sibling_pairs(parent: &PageView<'_>, key: &[u8]) -> Vec<(PageId, PageId)> {
     let slot = parent.find_child(key);
     let lefts = [Some(slot), slot.checked_sub(1)].into_iter().flatten();

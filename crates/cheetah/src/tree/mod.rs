@@ -9,8 +9,7 @@
 //! docs/developers/tree.md explains the structure, the order of latches, and the differences from
 //! the literature.
 //!
-//! Many files: one for each operation on a tree, and the parts that several
-//! operations share.
+//! Many files: one for each operation on a tree, and the parts that several operations share.
 
 mod ahead;
 mod build;

@@ -50,7 +50,6 @@ pub enum Removed {
 /// Without the split it would be loaded several times, each time for fewer changes.
 const CROWDED_PERCENT: usize = 80;
 
-/// A change of one record that may need room.
 #[derive(Clone, Copy)]
 pub(super) enum Write<'a> {
     Insert(RecordRef<'a>),
@@ -58,8 +57,7 @@ pub(super) enum Write<'a> {
 }
 
 impl Write<'_> {
-    /// Applies the change to the leaf that covers `key`. The search for the key begins at slot
-    /// `near`.
+    /// Applies the change to the leaf that covers `key`, which it searches from slot `near`.
     pub(super) fn attempt(
         &self,
         page: &mut WriteGuard<'_>,
@@ -145,9 +143,8 @@ impl Tree {
         self.write(mtr, path, key, Write::Replace(record))
     }
 
-    /// Inserts a record for `key`, or replaces the present record. `path` should have a ticket or
-    /// be prepared: otherwise the change reads pages. Errors are those of
-    /// [`insert`](Self::insert).
+    /// Inserts a record for `key`, or replaces the present one. Reads pages unless `path` has a
+    /// ticket or is prepared. Errors are those of [`insert`](Self::insert).
     pub fn put(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -229,7 +226,7 @@ impl Tree {
         }
     }
 
-    /// Returns the leaf at the end of `path`. Prepares the path if it has no leaf.
+    /// Prepares the path if it has no leaf.
     fn leaf_of<'p>(&self, path: &'p mut Path, key: &[u8]) -> Result<&'p PageRef> {
         if path.tree != self.def.id || path.leaf().is_none() {
             self.prepare(key, path)?;
@@ -237,7 +234,6 @@ impl Tree {
         Ok(path.leaf().expect("a prepared path ends in a leaf"))
     }
 
-    /// Returns whether `page` is the leaf that `key` belongs to.
     #[inline]
     pub(super) fn is_leaf_of(&self, page: &PageView<'_>, key: &[u8]) -> bool {
         self.landing(page, Some(0), Target::Key(key)) == Landing::Here

@@ -1,10 +1,10 @@
 //! The path to one leaf: the pinned pages from the root down, or a ticket if the leaf is cold.
 //!
-//! The caller owns the path. A lookup ([`Tree::look_prepared`](super::Tree::look_prepared)),
+//! A lookup ([`Tree::look_prepared`](super::Tree::look_prepared)),
 //! [`Tree::leave_cold`](super::Tree::leave_cold) or [`Tree::prepare`](super::Tree::prepare) fills
-//! it before the caller enters the gate, and a change uses it inside. The path keeps its pages
-//! pinned until it is filled for another key or released, so that the next operation on the same
-//! leaf needs no descent. The pinned pages may be out of date: every use checks them.
+//! the caller's path before the caller enters the gate, and a change uses it inside. The path keeps
+//! its pages pinned until it is filled for another key or released, so that the next operation on
+//! the same leaf needs no descent. The pinned pages may be out of date: every use checks them.
 
 use crate::base::{sound, TreeId};
 use crate::format::page::{cell_bytes, RecordCopy, RecordRef};
@@ -18,7 +18,6 @@ pub struct Path {
     /// The pages from the root to the leaf. Empty if there is a ticket, before the first use, and
     /// after an error.
     pub(super) pages: Vec<PageRef>,
-    /// The ticket for a change, if the leaf is cold.
     pub(super) ticket: KeyTicket,
     /// The slot in which the last search found its key: the next search begins there.
     pub(super) near: usize,
@@ -26,7 +25,6 @@ pub struct Path {
     pub(super) is_crowded: bool,
 }
 
-/// The knowledge about the record of a ticket's key.
 #[derive(Debug)]
 pub(super) enum Basis {
     /// No lookup was made. The change assumes this state of the record.
@@ -43,8 +41,7 @@ impl Default for Basis {
     }
 }
 
-/// The record that a search found in the image of a cold leaf, while it moves from one path to
-/// another.
+/// A record found in the image of a cold leaf, on its way from one path to another.
 #[derive(Debug)]
 pub struct Peeked {
     tree: TreeId,
@@ -64,7 +61,6 @@ pub(super) struct KeyTicket {
 }
 
 impl KeyTicket {
-    /// Makes this the ticket for a change of `key`.
     pub(super) fn set(&mut self, ticket: Ticket, key: &[u8], basis: Basis) {
         self.ticket = Some(ticket);
         self.key.clear();

@@ -14,7 +14,6 @@ use crate::format::page::PageView;
 /// The maximum number of leaves whose fences are kept to find the gaps between them.
 const FENCES_MAX: usize = 1 << 18;
 
-/// Lower and upper fence of a leaf.
 type FencePair = (Vec<u8>, Option<Vec<u8>>);
 
 /// A range of keys that cannot be read.
@@ -54,7 +53,6 @@ impl Tree {
 }
 
 impl Walk<'_> {
-    /// A copy of a page of the tree, or the reason why it is unreadable.
     fn copy_of(&self, page: PageId) -> Result<std::result::Result<Vec<u8>, String>> {
         let bytes = match self.tree.pool.fetch_for_scan(page) {
             Err(error) if error.kind() == ErrorKind::Stopped => return Err(error),

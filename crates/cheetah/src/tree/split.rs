@@ -32,7 +32,6 @@ const STEPS_MAX: usize = 1000;
 /// A placeholder for a child's page ID. Only its size matters.
 const ANY_CHILD: [u8; 5] = [0; 5];
 
-/// The reason to split a leaf.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Split {
     /// The record does not fit.
@@ -184,8 +183,7 @@ impl Tree {
         right
     }
 
-    /// Moves the content of the root to two new pages and makes the root their parent. Returns the
-    /// new pages.
+    /// Moves the content of the root to two new pages below it, and returns them.
     fn split_root(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -221,10 +219,9 @@ fn has_room_for_child(parent: &PageView<'_>, separator: &[u8]) -> bool {
     parent.fits(separator.len(), &RecordRef::frozen(&ANY_CHILD))
 }
 
-/// Plans to halve an inner page by bytes. At the ends of the tree, where keys probably arrive in
-/// order, one side stays full. The split is at the nearest slot at which both sides fit. The
-/// separator is also stored twice in the two halves: as the upper fence of the left page and the
-/// lower fence of the right page.
+/// Plans to halve an inner page by bytes, at the nearest slot at which both sides fit. At the ends
+/// of the tree, where keys probably arrive in order, one side stays full. The separator also counts
+/// as a fence of each half.
 fn plan_inner_split(page: &PageView<'_>, key: &[u8]) -> SplitPlan {
     let count = page.count();
     let child = page.find_child(key);
@@ -253,7 +250,6 @@ fn halves_fit(page: &PageView<'_>, left_count: usize) -> bool {
     left.max(right) + HEADER_BYTES <= page.bytes().len()
 }
 
-/// Returns the number of children that occupy about half of the bytes.
 fn inner_middle(page: &PageView<'_>) -> usize {
     let all: usize = (0..page.count()).map(|slot| page.cell_bytes(slot)).sum();
     let mut sum = 0;

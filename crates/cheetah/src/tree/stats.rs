@@ -24,15 +24,13 @@ pub(super) struct TreeStats {
 pub(super) struct Average(AtomicU64);
 
 impl Average {
-    /// Adds a value. One of two concurrent values may be lost, since the average is only an
-    /// estimate.
+    /// Adds a value. One of two concurrent values may be lost: the average is only an estimate.
     pub(super) fn add(&self, value: u64) {
         let old = self.0.load(Ordering::Relaxed);
         let new = if old == 0 { value * 16 } else { old - old / 16 + value };
         self.0.store(new, Ordering::Relaxed);
     }
 
-    /// Returns whether a value was added.
     pub(super) fn is_known(&self) -> bool {
         self.0.load(Ordering::Relaxed) != 0
     }
@@ -60,7 +58,6 @@ pub struct TreeCounts {
 }
 
 impl TreeStats {
-    /// The counters now.
     pub(super) fn counts(&self) -> TreeCounts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         TreeCounts {

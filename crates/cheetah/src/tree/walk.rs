@@ -73,9 +73,9 @@ impl Walk {
     }
 
     /// Runs `f`, under the latch of the leaf, on the first record at or above `key` (only above it
-    /// if `after`) for which `passes` returns `false`. If the leaf has no such record, runs `f` on
-    /// its fence or the end. Another argument of `f` is the key of the last record passed in this
-    /// step, if any. Both closures must be short and must not use a tree. Loads pages: may do I/O.
+    /// if `after`) for which `passes` returns `false`, or else on the leaf's fence or the end. `f`
+    /// also gets the key of the last record passed in this step, if any. Both closures must be
+    /// short and must not use a tree. Loads pages: may do I/O.
     pub fn forward<R>(
         &mut self,
         key: &[u8],

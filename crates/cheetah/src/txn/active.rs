@@ -27,15 +27,13 @@ pub struct Slot {
     state: Mutex<TxnState>,
     /// The number of its undo records (I3).
     undo_no: AtomicU64,
-    /// Whether an undo record may name something that purge has to remove after the commit. Not
-    /// part of the epoch state: for a transaction loaded from there it is set, and purge checks its
-    /// records.
+    /// Whether an undo record may name something that purge has to remove after the commit. Not in
+    /// the epoch state: set for a transaction loaded from there, so purge checks its records.
     leaves_garbage: AtomicBool,
-    /// The changes of the row counts of tables. Not part of the epoch state either.
+    /// The changes of the row counts of tables. Not in the epoch state either.
     rows: Mutex<BTreeMap<TableId, i64>>,
     /// A table that is known to be in `rows`; 0 if none is known.
     listed_table: AtomicU32,
-    /// The owner of its locks; 0 until it is known.
     owner: AtomicU64,
     /// Whether it is logged: changes of temporary tables are not.
     is_logged: bool,
@@ -73,8 +71,7 @@ impl Slot {
         (owner != 0).then_some(Owner(owner))
     }
 
-    /// Records that the newest undo record names something that purge has to remove after the
-    /// commit.
+    /// Records that the newest undo record names something that purge must remove after the commit.
     pub fn note_garbage(&self) {
         self.leaves_garbage.store(true, Ordering::Relaxed);
     }
@@ -209,8 +206,8 @@ impl Active {
         self.len() == 0
     }
 
-    /// Returns the transactions that have appended undo records or are prepared; for the epoch
-    /// switch, when no mini-transaction runs.
+    /// Returns the transactions with undo records and the prepared ones, for the epoch switch,
+    /// while no mini-transaction runs.
     pub fn snapshot(&self) -> Vec<TxnState> {
         let states = self.slots().iter().map(|slot| *slot.state()).collect::<Vec<_>>();
         states.into_iter().filter(|state| state.first != UndoPtr(0) || state.xid.is_some()).collect()

@@ -25,8 +25,7 @@ impl ReadView {
         self.own.store(txn.0, Relaxed);
     }
 
-    /// Makes the changes of `txn`, which are those of temporary tables, visible as the
-    /// transaction's own.
+    /// Makes the changes of `txn` to temporary tables visible as the transaction's own.
     pub fn belong_to_temporary(&self, txn: TxnId) {
         self.temporary.store(txn.0, Relaxed);
     }

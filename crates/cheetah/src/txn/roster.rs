@@ -147,8 +147,7 @@ impl Entry {
         self.txn.store(txn.0, Relaxed);
     }
 
-    /// Records that its wait for a lock began at `now_ns`, or, with `None`, that it no longer
-    /// waits.
+    /// Records when its wait for a lock began; with `None`, that it no longer waits.
     pub fn set_waiting(&self, now_ns: Option<u64>) {
         self.waits_since_ns.store(now_ns.map_or(0, |now_ns| now_ns.max(1)), Relaxed);
     }
@@ -255,8 +254,8 @@ impl Roster {
         }
     }
 
-    /// Returns the result of `f` for the sessions of two owners, if both have one; the sessions do
-    /// not change during the call (I3). `f` must not wait, nor use the engine.
+    /// Returns the result of `f` for the sessions of two owners, if both have one; neither changes
+    /// during the call (I3). `f` must not wait, nor use the engine.
     pub fn with_two_sessions<T>(
         &self,
         (first, second): (Owner, Owner),

@@ -38,12 +38,11 @@ use std::sync::Arc;
 /// The bytes before the first record: offset 0 means "none", so no record may start there.
 const FIRST_BYTES: [u8; 8] = *b"CHEETAHU";
 
-/// The number of pages freed in one mini-transaction. It limits the time that an epoch switch
-/// waits.
+/// The pages freed in one mini-transaction. This limits how long an epoch switch waits.
 const FREED_PER_STEP: usize = 32;
 
-/// The number of records that one search for a finish record skips. It limits the duration of a
-/// commit that purges a little.
+/// The records that one search for a finish record skips. This limits the time of a commit that
+/// purges a little.
 const RECORDS_PER_SEARCH: usize = 2048;
 
 /// The maximum length of a record when reading: a longer record is damaged.
@@ -130,8 +129,8 @@ impl UndoLog {
         bytes / self.page_capacity as usize + 2
     }
 
-    /// Returns the number of transactions with records that purge has not passed, including those
-    /// that have not ended (I3).
+    /// Returns the number of transactions with records that purge has not passed, ended or not
+    /// (I3).
     pub fn live_count(&self) -> u64 {
         self.stream.lock().live
     }
@@ -222,8 +221,7 @@ impl UndoLog {
         Ok(head)
     }
 
-    /// Like [`read`](Self::read), for a caller that has the pointer from a version and does not
-    /// know the ordinal.
+    /// Like [`read`](Self::read), for a pointer from a version, where the ordinal is unknown.
     pub fn read_version(&self, at: UndoPtr, txn: TxnId, record: &mut Vec<u8>) -> Result<UndoHead> {
         let mut at_hand = None;
         let head = self.read_head(at, record, &mut at_hand)?;
@@ -315,10 +313,9 @@ impl UndoLog {
     }
 
     /// Finds the next finish record that purge has not passed, and reads it into `record`. Returns
-    /// the position after the finish record, its head and its body. Returns `None` at the end of
-    /// the log, and also if the search has skipped many records and must be continued:
-    /// [`has_more_to_search`](Self::has_more_to_search). Must be called outside mini-transactions;
-    /// may do I/O.
+    /// the position after it, its head and its body. Returns `None` at the end of the log, or if
+    /// the search must be [continued](Self::has_more_to_search) after many other records. Must be
+    /// called outside mini-transactions; may do I/O.
     pub fn next_finish(&self, record: &mut Vec<u8>) -> Result<Option<(UndoPtr, UndoHead, UndoFinish)>> {
         let mut at = self.searched_to();
         let found = self.search(&mut at, record);
@@ -327,9 +324,9 @@ impl UndoLog {
     }
 
     /// Like [`next_finish`](Self::next_finish), for a reader ahead of purge: searches from `at`,
-    /// but not from before purge's position. Sets `at` to the position of the finish record, or to
-    /// where the search must be continued; compare `at` with [`end`](Self::end) to detect the end
-    /// of the log. No record from `at` on is freed before purge has passed it.
+    /// but not before purge's position. Moves `at` to the finish record, or to where the search
+    /// must be continued; compare `at` with [`end`](Self::end) to detect the end of the log. No
+    /// record from `at` on is freed before purge has passed it.
     pub fn finish_from(
         &self,
         at: &mut UndoPtr,

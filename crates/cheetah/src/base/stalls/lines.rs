@@ -21,8 +21,7 @@ use std::sync::OnceLock;
 const LINES_APART_NS: u64 = 1_000_000_000;
 /// The number of threads waiting too long for locks from which on the waits are reported.
 pub const LOCK_WAITERS_REPORTED_MIN: u64 = 10;
-/// The time between the first two lines about current stalls of one reason. It doubles with each
-/// line.
+/// The time between the first two lines about current stalls of one reason; it doubles each time.
 const AGAIN_NS: u64 = 10_000_000_000;
 
 type Listener = Box<dyn Fn(&str) + Send + Sync>;
@@ -41,7 +40,6 @@ struct State {
     by_reason: [OfReason; Reason::ALL.len()],
 }
 
-/// The stalls of a reason that are to be reported.
 #[derive(Default, Debug)]
 struct OfReason {
     ended: TooLong,
@@ -115,7 +113,6 @@ impl Lines {
         let _ = self.listener.set(Box::new(listener));
     }
 
-    /// Notes a stall that has ended. If it took too long, it will be reported.
     pub(super) fn note_ended(&self, stall: Lasting, ns: u64) {
         let warning_ns = self.warning_ns.load(Relaxed);
         if warning_ns > 0 && ns >= warning_ns && reported_from(stall.reason) == Some(1) {
@@ -123,7 +120,6 @@ impl Lines {
         }
     }
 
-    /// Reports stalls that are due, with at most one line.
     pub(super) fn look(&self, lasting: impl Iterator<Item = Lasting>, now_ns: u64) {
         let (warning_ns, Some(listener)) = (self.warning_ns.load(Relaxed), self.listener.get()) else {
             return;

@@ -29,10 +29,9 @@ pub use lines::LOCK_WAITERS_REPORTED_MIN;
 
 /// An operation that takes at least this time counts as a stall.
 pub const LONG_NS: u64 = 1_000_000_000;
-/// The maximum number of concurrent waits that are visible. Only the largest servers have more.
+/// Only the largest servers have more concurrent waits. Further waits are not visible.
 const WAITS_SEEN_MAX: usize = 1024;
-/// The maximum number of concurrent operations that are visible. Operations have their own places,
-/// so that many waits for locks do not hide a hanging disk.
+/// Operations have their own places, so that many waits for locks do not hide a hanging disk.
 const OPERATIONS_SEEN_MAX: usize = 256;
 
 /// The reason why a thread is stalled.
@@ -198,8 +197,7 @@ impl Stalls {
         self.lines.announce_to(listener);
     }
 
-    /// Reports current and ended stalls that take too long: passes at most one line to the
-    /// listener.
+    /// Passes at most one line about current and ended stalls that take too long to the listener.
     pub fn look(&self, now_ns: u64) {
         self.lines.look(self.lasting(), now_ns);
     }
@@ -220,8 +218,7 @@ impl Stalls {
     }
 }
 
-/// Returns 0 if `now_ns` is less than `since_ns`, because the clocks of processors may differ
-/// slightly.
+/// Returns 0 if `now_ns` is less: the clocks of processors may differ slightly.
 fn ns_between(since_ns: u64, now_ns: u64) -> u64 {
     now_ns.saturating_sub(since_ns)
 }

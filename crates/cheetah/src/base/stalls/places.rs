@@ -1,5 +1,4 @@
-//! The current stalls. The stalled thread stores its stall in a place, where other threads can see
-//! it.
+//! The current stalls, in places where the other threads can see them.
 //!
 //! Invariants
 //!   I1  A place belongs to the thread that changed it from `FREE`, until it is `FREE` again.
@@ -16,14 +15,13 @@ const TAKEN: u64 = 1;
 const REASON_BITS: u32 = 8;
 
 thread_local! {
-    /// The index of the place that this thread took last.
     static LAST: Cell<usize> = const { Cell::new(0) };
 }
 
 #[derive(Default, Debug)]
 struct Place {
-    /// The time at which the stall began; or `FREE`; or `TAKEN` if a thread has taken the place but
-    /// not described its stall yet.
+    /// The start of the stall; `FREE`; or `TAKEN` while the thread that took the place describes
+    /// its stall.
     since_ns: AtomicU64,
     /// The connection in the upper bits, and the reason in the lowest bits.
     whose: AtomicU64,
@@ -57,7 +55,7 @@ impl Places {
         });
         let Some((at, place)) = free else { return Taken(None) };
         LAST.set(at);
-        // A reader that sees the new owner also sees that `since_ns` of the old owner was replaced
+        // A reader that sees the new owner also sees that the old owner's `since_ns` was replaced
         // (I2).
         fence(Release);
         place.whose.store(stall.connection << REASON_BITS | stall.reason as u64, Relaxed);

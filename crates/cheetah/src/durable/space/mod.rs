@@ -1,5 +1,4 @@
-//! The owner of the free disk space. It alone decides which work may begin while little space is
-//! left.
+//! The owner of the free disk space: while little is left, it decides which work may begin.
 //!
 //! Invariants (O1 to O5 of docs/developers/durability.md)
 //!   O1  Work begins only if its bytes and all promised bytes fit without using the part of the
@@ -32,14 +31,12 @@ const ALLOCATED_BELOW: u64 = 4;
 /// Space is short when less than `SHORT_BELOW` times the reserve is left in addition to the
 /// promised bytes.
 const SHORT_BELOW: u64 = 3;
-/// The file of the reserve leaves the reserve divided by `MARGIN_PART` free, for writes before the
-/// file system is queried again.
+/// The file leaves 1/`MARGIN_PART` of the reserve free for writes before the next query.
 const MARGIN_PART: u64 = 8;
 /// The file of the reserve grows and shrinks in steps of the reserve divided by `STEP_PART`.
 const STEP_PART: u64 = 16;
 /// The minimum of the reserve is `RESERVE_LOG_FILES` log files of the shortest length, so that each
-/// part of the reserve can hold a log file. But it is at most the size of the disk divided by
-/// `RESERVE_PART_MAX`.
+/// part of it can hold one, but at most the size of the disk divided by `RESERVE_PART_MAX`.
 const RESERVE_LOG_FILES: u64 = 16;
 const RESERVE_PART_MAX: u64 = 2;
 /// Above the minimum, the reserve is the size of the disk divided by `RESERVE_PART`, but at most
@@ -50,8 +47,7 @@ const RESERVE_PART: u64 = 16;
 const RESERVE_SEGMENTS: u64 = 2;
 const RESERVE_SHORT_SEGMENTS: u64 = 8;
 const RESERVE_BYTES_SHORT: u64 = 32 << 20;
-/// A file system that refused a write is not trusted if it still reports more than this number of
-/// bytes as free.
+/// A file system that refused a write is not trusted if it still reports more free bytes than this.
 const LIE_BYTES_MIN: u64 = 1 << 20;
 
 const PATH: &str = "reserve";
@@ -94,7 +90,6 @@ impl SpaceSizes {
     }
 }
 
-/// Bytes that must fit in addition to those of a [`Wish`].
 #[derive(Clone, Copy)]
 enum Promised {
     /// This number of promised bytes, which is up to date.
@@ -242,8 +237,8 @@ impl Space {
     }
 
     /// Returns `Err(DiskFull)` unless `bytes` can be written in addition to all promised bytes,
-    /// with `stays` of the reserve left (O1). Cheap while there is space, because the file system
-    /// is then queried only after a certain number of written bytes.
+    /// with `stays` of the reserve left (O1). Cheap while there is space: the file system is then
+    /// queried only after a certain number of written bytes.
     pub fn check(&self, promised_bytes: u64, bytes: u64, stays: Reserve) -> Result<()> {
         self.decide(Wish { promised: Promised::Now(promised_bytes), bytes, stays, takes: false })
     }
@@ -253,8 +248,7 @@ impl Space {
         self.decide(Wish { promised: Promised::Among, bytes, stays, takes: false })
     }
 
-    /// Like [`check`](Self::check) for no additional bytes, with the promised bytes as last
-    /// reported.
+    /// Like [`check`](Self::check) for no further bytes, with the promised bytes as last reported.
     pub fn check_beside_promised(&self, stays: Reserve) -> Result<()> {
         self.decide(Wish { promised: Promised::AsTold, bytes: 0, stays, takes: false })
     }
@@ -266,8 +260,8 @@ impl Space {
     }
 
     /// Notes `bytes` bytes that the caller must write regardless of promises. They count as
-    /// written, and the file of the reserve shrinks to free space for them. The write itself shows
-    /// whether there is space.
+    /// written, and the file of the reserve makes room for them. The write itself shows whether
+    /// there is space.
     pub fn make_way(&self, bytes: u64) {
         let mut known = self.known.lock();
         let _the_write_shows_it = self.ask(&mut known, bytes);
@@ -311,8 +305,7 @@ impl Space {
         Ok(())
     }
 
-    /// Returns the bytes that are left after the promised bytes, a negative number if the promised
-    /// bytes do not fit.
+    /// The bytes that are left after the promised bytes; negative if the promised bytes do not fit.
     pub fn left_beside_promised(&self) -> i64 {
         let known = self.asked();
         let left = i64::try_from(self.left_bytes(&known)).unwrap_or(i64::MAX);
@@ -344,7 +337,6 @@ impl Space {
         let _asked_again_later = self.ask(&mut known, 0);
     }
 
-    /// Queries the file system if necessary. If the query fails, the last known values remain.
     fn asked(&self) -> MutexGuard<'_, Known> {
         let mut known = self.known.lock();
         if !known.is_asked {
@@ -357,7 +349,7 @@ impl Space {
         known.left_bytes.saturating_sub(self.written_bytes.load(Relaxed))
     }
 
-    /// Queries the file system. `bytes` bytes will be written in addition to the promised bytes.
+    /// Queries the file system before `bytes` bytes are written in addition to the promised bytes.
     fn ask(&self, known: &mut Known, bytes: u64) -> Result<()> {
         self.measure(known)?;
         if known.reserve_bytes > 0 && !known.is_starting {
@@ -369,8 +361,7 @@ impl Space {
     }
 
     fn measure(&self, known: &mut Known) -> Result<()> {
-        // The counter is reset before the disk is queried, so that bytes that are written during
-        // the query are counted twice rather than not at all.
+        // Reset before the query: bytes written meanwhile count twice rather than not at all.
         self.written_bytes.store(0, Relaxed);
         let owed_bytes = u64::try_from(self.owed_bytes.load(Relaxed)).unwrap_or(0);
         let free_bytes = match known.is_doubted {
@@ -390,7 +381,6 @@ impl Space {
             known.is_doubted = known.file_bytes < known.reserve_bytes && !known.cannot_allocate;
             self.measure(known)?;
             if known.is_doubted {
-                // Shrink the file so that the bytes to be written have space.
                 let wanted = known.file_bytes.saturating_sub(known.promised_bytes.saturating_add(bytes));
                 self.resize(known, wanted);
                 return Ok(());
@@ -425,8 +415,7 @@ impl Space {
         left_bytes.saturating_sub(own_bytes).min(reserve_bytes)
     }
 
-    /// Resizes the file to `wanted` bytes, or as close as possible. Ignores errors, which the next
-    /// write will meet again.
+    /// Resizes the file as close to `wanted` as possible. The next write meets any error again.
     fn resize(&self, known: &mut Known, wanted: u64) {
         if known.file.is_none() && wanted > 0 {
             known.file = self.disk.create(PATH).ok();
@@ -444,7 +433,6 @@ impl Space {
         known.file_bytes = if known.cannot_allocate { 0 } else { file_bytes };
     }
 
-    /// Removes the file of the reserve if it is empty and there is plenty of space.
     fn remove_if_plenty(&self, known: &mut Known) {
         if known.file.is_some() && known.file_bytes == 0 && known.left_bytes > known.reserve_bytes {
             if let Ok(()) = self.disk.unlink(PATH) {
@@ -454,8 +442,8 @@ impl Space {
     }
 }
 
-/// Extends the file to `wanted` bytes. If the file system is not trusted, does so in steps, so that
-/// the file gets as much as possible. Returns whether all bytes were allocated.
+/// Extends the file to `wanted` bytes; in steps if the file system is not trusted, to get as much
+/// as possible. Returns whether all bytes were allocated.
 fn grow(known: &Known, file: &dyn File, wanted: u64) -> bool {
     let step = if known.is_doubted { (known.reserve_bytes / STEP_PART).max(1) } else { wanted };
     let mut bytes = known.file_bytes;
@@ -470,7 +458,6 @@ fn grow(known: &Known, file: &dyn File, wanted: u64) -> bool {
 
 opaque!(Space);
 
-/// Returns the disk space that a file takes.
 fn allocated_bytes(file: Option<&dyn File>) -> Result<u64> {
     file.map_or(Ok(0), File::allocated_bytes).map_err(|e| Error::io("size", PATH, e))
 }

@@ -35,7 +35,6 @@ pub use reading::{read, Reading};
 
 /// The place that background errors name for damage of change files.
 pub const PLACE: &str = "change files";
-/// Directory of the files.
 const DIRECTORY: &str = "chg";
 /// The length of the records at which a block is written.
 const BLOCK_BYTES: usize = 64 << 10;
@@ -128,7 +127,6 @@ impl Writer {
         Ok(())
     }
 
-    /// Appends `block` to the file.
     fn append_block(&mut self) -> Result<()> {
         self.write(self.end, &self.block)?;
         self.file.start_writeback(self.end, self.block.len() as u64);
@@ -178,8 +176,8 @@ pub fn paths(durable: &Durable) -> Result<Vec<String>> {
     Ok(names.iter().map(|name| format!("{DIRECTORY}/{name}")).collect())
 }
 
-/// Creates the directory durably, and unlinks all files except `listed`. Other files are left over
-/// from a crash or from an abandoned epoch. Called by startup.
+/// Creates the directory durably, and unlinks all files except `listed`, which a crash or an
+/// abandoned epoch has left. Called by startup.
 pub fn prepare(durable: &Durable, listed: &[ListedFile]) -> Result<()> {
     durable.disk().create_dir(DIRECTORY).map_err(|error| Error::io("create", DIRECTORY, error))?;
     durable.directory_barrier("")?;

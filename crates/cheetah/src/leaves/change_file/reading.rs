@@ -1,6 +1,5 @@
-//! Reads a listed file. The parity at its end is used to repair damage, but only once: the repair
-//! assumes that the damage begins at the first wrong checksum, and covers [`PARITY_BYTES`] from
-//! there.
+//! Reads a listed file. Parity repairs damage once: the repair assumes that the damage begins at
+//! the first wrong checksum, and covers [`PARITY_BYTES`] from there.
 
 use super::path_of;
 use crate::base::{reach, Error, Result};
@@ -21,9 +20,9 @@ use std::sync::Arc;
 const PIECE_BYTES: usize = 64 << 10;
 
 /// Passes the records of a listed file to `each`. Returns the damage if parity repaired it. Fails
-/// with `Corruption` on other damage, and with `Io` if the disk cannot read; `each` has then
-/// received the records before the damage. A missing file is also an `Io` error, because other
-/// files may be missing too, and all missing files may reappear. Blocks for I/O.
+/// with `Corruption` on other damage, and with `Io` if the disk cannot read, after `each` has
+/// received the records before it. A missing file is an `Io` error too: other files may be missing
+/// with it, and all of them may reappear. Blocks for I/O.
 pub fn read(
     durable: &Durable,
     keys: &Keys,
@@ -72,7 +71,6 @@ pub struct Reading {
     chain: u32,
     /// The repaired bytes and their offset.
     mended: Option<(u64, Vec<u8>)>,
-    /// The damage found.
     damage: Option<Error>,
 }
 
@@ -112,7 +110,6 @@ impl Reading {
         self.damage
     }
 
-    /// Returns the next part, or `None` at the end.
     fn next(&mut self, database: &[u8; 16]) -> Result<Option<Part>> {
         if self.at == 0 {
             let (chain, key) = self.mending(|file| file.header(database))?;
@@ -131,15 +128,14 @@ impl Reading {
         Ok(Some(Part::Block { head, stored }))
     }
 
-    /// Reads the header. Returns the checksum that the first block continues, and the name of the
-    /// key.
+    /// Returns the checksum that the first block continues, and the name of the key.
     fn header(&self, database: &[u8; 16]) -> Result<(u32, Option<KeyName>)> {
         let mut header = [0; HEADER_BYTES];
         self.read_at(0, &mut header)?;
         check_header(&header, database, self.listed.epoch).map_err(|defect| self.damaged(&defect))
     }
 
-    /// Reads the next block. Returns it with its checksum.
+    /// Returns the next block with its checksum.
     fn block(&self) -> Result<([u8; BLOCK_HEAD_BYTES], Vec<u8>, u32)> {
         let mut head = [0; BLOCK_HEAD_BYTES];
         self.read_at(self.at, &mut head)?;
@@ -155,8 +151,7 @@ impl Reading {
         defect.in_place(&self.path)
     }
 
-    /// Reads the next part. Repairs a damaged part and reads it again, unless the file was already
-    /// repaired once.
+    /// Reads the next part, and repairs it if it is damaged and nothing was repaired before.
     fn mending<T>(&mut self, read: impl Fn(&Self) -> Result<T>) -> Result<T> {
         let error = match read(self) {
             Err(error) if self.mended.is_none() && error.is_of_unreadable_bytes() => error,
@@ -172,8 +167,7 @@ impl Reading {
         }
     }
 
-    /// Computes the original bytes from `from` on. The result is right if no other bytes are
-    /// damaged.
+    /// Computes the original bytes from `from` on, provided that no other bytes are damaged.
     fn mend(&mut self, from: u64) -> Result<()> {
         let bytes = self.listed.bytes;
         let mut wrong = Parity::default();
@@ -193,7 +187,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Reads bytes at an offset, with repaired bytes in place of damaged ones.
+    /// Reads bytes, with repaired bytes in place of damaged ones.
     fn read_at(&self, at: u64, bytes: &mut [u8]) -> Result<()> {
         let mended = self.mended.as_ref().and_then(|(from, mended)| mended.get((at - from) as usize..));
         let mended = mended.unwrap_or_default();

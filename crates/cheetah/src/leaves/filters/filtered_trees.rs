@@ -6,23 +6,19 @@ use crate::base::TreeId;
 use parking_lot::RwLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The number of unsuccessful lookups of keys in a tree's images after which its leaves receive
-/// filters.
+/// The unsuccessful lookups of keys in a tree's images after which its leaves receive filters.
 const ABSENT_MIN: u64 = 32;
 
-/// The registered trees.
 #[derive(Default, Debug)]
 pub(in crate::leaves) struct FilteredTrees(RwLock<FastMap<TreeId, FilteredTree>>);
 
 #[derive(Debug)]
 struct FilteredTree {
     part: KeyPart,
-    /// Number of unsuccessful lookups of keys in images.
     absent: AtomicU64,
 }
 
 impl FilteredTrees {
-    /// Registers the part of the keys that the filters of a tree contain.
     pub(in crate::leaves) fn register(&self, tree: TreeId, part: KeyPart) {
         let absent = AtomicU64::new(0);
         self.0.write().entry(tree).or_insert(FilteredTree { part, absent }).part = part;
@@ -32,16 +28,14 @@ impl FilteredTrees {
         self.0.write().remove(&tree);
     }
 
-    /// Counts an unsuccessful lookup of a key, or of a part of a key, that a filter would have
-    /// answered.
+    /// Counts an unsuccessful lookup that a filter of `part` would have answered.
     pub(super) fn note_absent(&self, tree: TreeId, part: KeyPart) {
         if let Some(tree) = self.0.read().get(&tree).filter(|tree| tree.part == part) {
             tree.absent.fetch_add(1, Relaxed);
         }
     }
 
-    /// Returns the part of the keys that the filters of a tree contain, if filters pay for the
-    /// tree.
+    /// Returns the part of the keys in a tree's filters, if filters pay for the tree.
     pub(super) fn part_of(&self, tree: TreeId) -> Option<KeyPart> {
         let trees = self.0.read();
         trees.get(&tree).filter(|tree| tree.absent.load(Relaxed) >= ABSENT_MIN).map(|tree| tree.part)

@@ -12,18 +12,15 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// The size of a cell. Most leaves with rows have about a hundred keys, and a filter has a byte for
-/// each key.
+/// Most leaves with rows have about a hundred keys, and a filter has a byte for each.
 const CELL_BYTES: usize = 128;
 const SHARDS_MAX: usize = 64;
 const SHARD_BYTES_MIN: usize = 4 << 20;
 
-/// See the module.
 #[derive(Debug)]
 pub(in crate::leaves) struct KeyFilters {
     shards: Shards<Shard>,
     memory: Arc<MemoryBudget>,
-    /// Whether any filter was ever made.
     is_used: AtomicBool,
     lacking: Counter,
     made: Counter,
@@ -72,17 +69,14 @@ impl KeyFilters {
         }
     }
 
-    /// Returns whether there may be filters.
     pub(in crate::leaves) fn is_used(&self) -> bool {
         self.is_used.load(Relaxed)
     }
 
-    /// Names and values of counters, for status.
     pub(in crate::leaves) fn counts(&self) -> [(&'static str, u64); 2] {
         [("pool_filters_made", self.made.get()), ("pool_filters_lacking", self.lacking.get())]
     }
 
-    /// Returns whether this image of the page has a filter.
     pub(in crate::leaves) fn has(&self, pid: PageId, location: &Location) -> bool {
         let shard = self.shards.lock(pid);
         shard.filters.get(&pid.0).is_some_and(|filter| filter.is_of(location))
@@ -105,8 +99,7 @@ impl KeyFilters {
         self.is_used.store(true, Relaxed);
     }
 
-    /// Drops the oldest filters until the memory is within the limit. The limit may have been
-    /// lowered.
+    /// Drops the oldest filters until the memory is within the limit, which may have been lowered.
     pub(in crate::leaves) fn give_way(&self) {
         let limit = self.shard_bytes_max();
         self.shards.change_each(|shard| shard.drop_beyond(limit));
@@ -116,7 +109,6 @@ impl KeyFilters {
         self.memory.shares().filters_bytes_max() / self.shards.count()
     }
 
-    /// Drops all filters.
     pub(in crate::leaves) fn clear(&self) {
         self.shards.change_each(|shard| while shard.drop_oldest() {});
         self.is_used.store(false, Relaxed);
@@ -130,7 +122,6 @@ impl KeyFilters {
         }
     }
 
-    /// Returns whether the image of a page certainly lacks keys with this hash.
     pub(in crate::leaves) fn lacks(
         &self,
         pid: PageId,
@@ -166,7 +157,6 @@ impl Shard {
         while self.memory_bytes() > limit && self.drop_oldest() {}
     }
 
-    /// Drops the oldest filter. Returns `false` if there is none.
     fn drop_oldest(&mut self) -> bool {
         let Some(pid) = self.order.pop_front() else { return false };
         if let Some(filter) = self.filters.remove(&pid.0) {

@@ -11,15 +11,13 @@ use crate::leaves::{ColdLeaves, Leaves};
 use crate::pool::Frame;
 
 impl Leaves {
-    /// Counts an unsuccessful lookup of a key, or of a part of a key, that a filter would have
-    /// answered.
+    /// Counts an unsuccessful lookup of a key or a part of a key that a filter would have answered.
     pub fn note_absent(&self, tree: TreeId, part: KeyPart) {
         self.cold.filtered_trees.note_absent(tree, part);
     }
 }
 
 impl ColdLeaves {
-    /// Builds the filter of the image at `location` from a frame with the same content.
     pub(in crate::leaves) fn filter_frame(&self, frame: &Frame, location: Location) {
         let Some(part) = self.part_to_filter(frame.tree) else { return };
         if self.filters.has(frame.pid, &location) {
@@ -29,7 +27,7 @@ impl ColdLeaves {
         self.filter_page(&PageView::new(&bytes), part, frame.pid, location);
     }
 
-    /// Builds the filter of an image. `page` is the page of the image.
+    /// Builds the filter of `image`, the image of `page`.
     pub(in crate::leaves) fn filter_copy(&self, page: &[u8], image: &ImageRef) {
         let Some(part) = self.part_to_filter(image.tree) else { return };
         if !self.filters.has(image.pid, &image.location) {
@@ -37,10 +35,9 @@ impl ColdLeaves {
         }
     }
 
-    /// Builds the filter of an image that is being searched.
     pub(in crate::leaves) fn filter_image(&self, leaf: &LeafImage<'_>, image: &ImageRef) {
-        // For other parts the length of the row's key is needed. That length is in the payload, and
-        // a search does not decode the payload.
+        // For other parts the length of the row's key is needed, which is in the payload; a search
+        // does not decode the payload.
         let Some(KeyPart::Whole) = self.part_to_filter(image.tree) else { return };
         if self.filters.has(image.pid, &image.location) {
             return;
@@ -50,8 +47,7 @@ impl ColdLeaves {
         self.filters.put(image.pid, image.location, KeyPart::Whole, &hashes);
     }
 
-    /// Returns the part of the keys that the filters of a tree contain, if filters pay for the
-    /// tree.
+    /// Returns the part of the keys in a tree's filters, if filters pay for the tree.
     fn part_to_filter(&self, tree: TreeId) -> Option<KeyPart> {
         self.filtered_trees.part_of(tree).filter(|_| self.pending.is_on())
     }

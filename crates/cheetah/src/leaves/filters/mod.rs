@@ -3,9 +3,8 @@
 //! An insert must know that its key does not exist. With keys in random order, such as random
 //! GUIDs, it would read an image for each row. A Bloom filter of the keys in an image replaces the
 //! read, and the row becomes a pending change of its leaf (decision
-//! [42](../../../../docs/developers/decisions/0042-filters-of-keys.md)). Filters are only in
-//! memory. They are made from a leaf that a thread has just read, in trees with many unsuccessful
-//! lookups.
+//! [42](../../../../docs/developers/decisions/0042-filters-of-keys.md)). Filters are kept in memory
+//! only, and made from leaves that a thread has just read, in trees with many unsuccessful lookups.
 //!
 //! Invariants
 //!   Q1  A filter belongs to one image and contains all its keys, including keys of delete-marked

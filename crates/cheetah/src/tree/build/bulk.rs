@@ -19,8 +19,7 @@ use crate::tree::modify::Changed;
 use crate::tree::Tree;
 use std::sync::Arc;
 
-/// The number of pages for which a step makes room. A step allocates at most two pages: a page and
-/// its right neighbour.
+/// The pages for which a step makes room; it allocates at most a page and its right neighbour.
 const PAGES_PER_STEP: usize = 4;
 
 /// Fills an empty tree. The caller must ensure that no other thread writes records to it.
@@ -30,8 +29,7 @@ pub struct Builder {
     levels: Vec<Level>,
     last_key: Vec<u8>,
     records: u64,
-    /// Complete pages that the pool may not write yet, because the tree is still too small for a
-    /// dictionary.
+    /// Complete pages that the pool may not write while the tree is too small for a dictionary.
     early: Vec<PageId>,
 }
 
@@ -57,9 +55,8 @@ impl Tree {
 }
 
 impl Builder {
-    /// Adds a record. Its key must not be below the last key. If the two keys are equal, adds
-    /// nothing and returns `Exists`. May do I/O. Opens mini-transactions, so the caller must be
-    /// outside of any.
+    /// Adds a record, whose key must not be below the last key. If the keys are equal, adds nothing
+    /// and returns `Exists`. May do I/O. Opens mini-transactions: call it outside of any.
     pub fn push(&mut self, key: &[u8], record: RecordRef<'_>) -> Result<Changed> {
         self.tree.check_limits(key, &record)?;
         if self.records > 0 && key <= self.last_key.as_slice() {
@@ -143,7 +140,6 @@ impl Builder {
         self.post(level, full.low(), page)
     }
 
-    /// Writes the rightmost page of `level`.
     fn write_last(&mut self, level: usize) -> Result<()> {
         let Level { packing: last, page } = std::mem::take(&mut self.levels[level]);
         let Some(page) = page else { return Ok(()) };
@@ -166,7 +162,6 @@ impl Builder {
         self.add(level + 1, &low, &RecordRef::frozen(&child[..5]))
     }
 
-    /// Lets the pool write the pages completed so far.
     fn let_write(&mut self) {
         self.tree.pool.note_finished(self.early.drain(..));
     }

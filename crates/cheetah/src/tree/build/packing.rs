@@ -41,12 +41,10 @@ impl Packing {
         Self { low, ..Self::default() }
     }
 
-    /// The lower fence.
     pub(crate) fn low(&self) -> &[u8] {
         &self.low
     }
 
-    /// The number of entries.
     pub(crate) fn count(&self) -> usize {
         self.entries.len()
     }
@@ -75,8 +73,7 @@ impl Packing {
         self.cells_bytes += cell_bytes(key.len(), record);
     }
 
-    /// Returns the size in bytes of a page with the first `count` entries and the upper fence
-    /// `high`.
+    /// The size of a page with the first `count` entries and the upper fence `high`, in bytes.
     fn page_bytes(&self, count: usize, high: Option<&[u8]>) -> usize {
         let prefix_len = high.map_or(0, |high| common_prefix_len(&self.low, high));
         let cells = if count == self.entries.len() {
@@ -87,20 +84,19 @@ impl Packing {
         HEADER_BYTES + self.low.len() + high.map_or(0, <[u8]>::len) + cells - count * prefix_len
     }
 
-    /// Estimates the size in bytes of a page with all entries. The last key replaces the upper
-    /// fence, which is not known yet.
+    /// The size in bytes of a page with all entries. The last key stands in for the upper fence,
+    /// which is not known yet.
     fn expected_bytes(&self) -> usize {
         let last = self.entries.len().checked_sub(1).map(|last| self.key(last));
         self.page_bytes(self.entries.len(), last)
     }
 
-    /// Returns whether all entries fit into a page of `page_bytes` that is the last of its level:
-    /// it has no upper fence, and so no prefix.
+    /// Returns whether all entries fit into the last page of a level, which has no upper fence and
+    /// so no prefix.
     pub(crate) fn fits_as_last(&self, page_bytes: usize) -> bool {
         self.page_bytes(self.count(), None) <= page_bytes
     }
 
-    /// Returns whether a page of at most `bytes_max` probably cannot hold all entries.
     pub(crate) fn overflows(&self, bytes_max: usize) -> bool {
         self.count() > 1 && self.expected_bytes() > bytes_max
     }
@@ -117,8 +113,7 @@ impl Packing {
         (count, high_of(count).to_vec())
     }
 
-    /// Returns the entries after the first `count` entries, which became a page with the upper
-    /// fence `low`.
+    /// The entries after the first `count`, which became a page with the upper fence `low`.
     pub(crate) fn rest(&self, count: usize, low: Vec<u8>) -> Self {
         let mut rest = Self::above(low);
         for index in count..self.entries.len() {

@@ -41,7 +41,6 @@ pub(super) enum Tried {
     },
 }
 
-/// The position of a request in the queues.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Turn<'a> {
     /// Now, without reading the queues: the request is blocked if any owner waits.
@@ -64,7 +63,6 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// How an owner holds a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum HeldAs {
     Record,
@@ -292,8 +290,7 @@ impl LockTable {
     }
 }
 
-/// Returns whether waiters for a table keep `owner`, which holds the modes in `own`, from locking
-/// it.
+/// Returns whether waiters for a table keep `owner`, which holds the modes `own`, from locking it.
 fn is_behind(
     locks: &TableLocks,
     turn: Turn<'_>,

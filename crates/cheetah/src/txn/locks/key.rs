@@ -32,7 +32,6 @@ impl KeyBytes {
         }
     }
 
-    /// Returns the heap memory, including the allocator's overhead.
     pub(super) fn heap_bytes(&self) -> usize {
         match self {
             KeyBytes::Inline { .. } => 0,

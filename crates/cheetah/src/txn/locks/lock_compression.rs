@@ -1,7 +1,7 @@
 //! The lock table: the compression of an owner's many record locks on a tree, which drops their
 //! keys.
 //!
-//! A lock is added to the compressed ones before it is removed from its stripe. For a moment, its
+//! A lock is added to the compressed ones before it is removed from its stripe: for a moment its
 //! owner holds it twice, but the lock is never missing. Only the owner's own requests compress its
 //! locks, so the owner cannot end meanwhile.
 
@@ -44,8 +44,7 @@ impl LockTable {
         shard.in_use.store(trees.len(), Relaxed);
     }
 
-    /// Removes a record that was just compressed from its stripe, unless its mode has changed
-    /// there.
+    /// Removes a record that was just compressed from its stripe, unless its mode has changed.
     fn take_point(&self, owner: Owner, hash: u64, mode: LockMode) {
         let mut stripe = self.stripes.lock(hash);
         if stripe.get(hash).is_some_and(|point| point.mode_of(owner) == Some(mode)) {

@@ -49,7 +49,6 @@ pub enum LockedOn {
 }
 
 impl LockedOn {
-    /// Returns the object of a request, and its mode.
     pub(super) fn wanted(want: &Want) -> (Self, TableMode) {
         let request = match want {
             Want::Table(table, mode) => return (LockedOn::Table(*table), *mode),
@@ -121,8 +120,7 @@ impl LockedOn {
         }
     }
 
-    /// Returns the key that a request for this object conflicts on: the key of the record, or of
-    /// the new record.
+    /// The key that a request for this object conflicts on: of the record, or of the new record.
     fn key(&self) -> Option<&[u8]> {
         match self {
             LockedOn::Record { key, .. } | LockedOn::Insert { key, .. } => Some(key),
@@ -134,8 +132,7 @@ impl LockedOn {
         }
     }
 
-    /// Returns whether a lock on this object keeps a request for `wanted` waiting in the way
-    /// `kind`.
+    /// Returns whether a lock on this object blocks a request for `wanted` in the way `kind`.
     pub fn blocks(&self, kind: BlockingKind, wanted: &LockedOn) -> bool {
         match (self, kind) {
             (LockedOn::Table(_), BlockingKind::Lock) => self == wanted,

@@ -11,7 +11,6 @@ use crate::base::{Error, Result};
 use crate::memory::{MemoryBudget, MemoryUse};
 use std::sync::Arc;
 
-/// The bytes that a shard may allocate or free before it updates the reservation.
 const STEP_BYTES: usize = 256;
 
 #[derive(Debug)]
@@ -39,7 +38,7 @@ impl LockMemory {
         self.used_bytes() < self.limit_bytes / 2
     }
 
-    /// Fails with `LockTableFull` if there is no room for `more_bytes` more bytes (I1).
+    /// Fails with `LockTableFull` if there is no room (I1).
     pub(super) fn check(&self, more_bytes: usize) -> Result<()> {
         if self.used_bytes() + more_bytes > self.limit_bytes {
             return Err(Error::LockTableFull);

@@ -10,7 +10,6 @@ pub enum LockMode {
 }
 
 impl LockMode {
-    /// Returns whether two owners cannot hold the same record in these modes.
     pub(super) fn conflicts(self, other: LockMode) -> bool {
         self == LockMode::Exclusive || other == LockMode::Exclusive
     }
@@ -49,7 +48,6 @@ impl TableMode {
         1 << self as u8
     }
 
-    /// Returns the modes that no other owner may hold at the same time.
     pub(super) fn conflicting(self) -> u8 {
         match self {
             IntentShared => Exclusive.bit(),
@@ -114,7 +112,6 @@ impl Level {
         }
     }
 
-    /// Returns the mode in which the records of the range are locked.
     pub(super) fn records(self) -> Option<LockMode> {
         match self {
             Level::GapShared | Level::GapExclusive => None,
@@ -130,12 +127,10 @@ impl Level {
         }
     }
 
-    /// Returns whether two owners cannot hold the same records at these levels.
     pub(super) fn conflicts(self, other: Level) -> bool {
         matches!((self.records(), other.records()), (Some(a), Some(b)) if a.conflicts(b))
     }
 
-    /// Returns the same level without the records.
     pub(super) fn without_records(self) -> Self {
         Level::gap(self.mode())
     }

@@ -13,7 +13,6 @@ use crate::base::hash::hash_key;
 use crate::base::{TableId, TreeId};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// A place at which a waiter may now be granted.
 enum Freed {
     At(QueueKey),
     Tree(TreeId),
@@ -69,10 +68,9 @@ impl LockTable {
         }
     }
 
-    /// Releases the ranges of an owner that is being rolled back completely. It will not repeat its
-    /// reads, and its changes are protected by their versions, and by record locks if other owners
-    /// wait for them. So other transactions need not wait for the end of a long rollback of a
-    /// statement that scanned a table.
+    /// Releases the ranges of an owner that is being rolled back completely, so that no other
+    /// transaction waits for the end of a long rollback. The owner will not repeat its reads.
+    /// Versions protect its changes, and record locks do if other owners wait for them.
     pub fn release_ranges(&self, owner: Owner) {
         let mut freed = Vec::new();
         for (tree, pieces, bytes) in self.owners.take_pieces(owner) {
@@ -88,8 +86,8 @@ impl LockTable {
     }
 
     /// Releases the whole-table locks, except those in `kept`, of an owner that is being rolled
-    /// back: X becomes IX, because versions protect its changes, and S is released. So other
-    /// transactions need not wait for the end of a long rollback.
+    /// back, so that no other transaction waits for a long rollback: X becomes IX, because versions
+    /// protect its changes, and S is released.
     pub fn release_whole_tables(&self, owner: Owner, kept: &[TableId]) {
         let whole = TableMode::Exclusive.bit() | TableMode::Shared.bit();
         let mut freed = Vec::new();
@@ -109,8 +107,7 @@ impl LockTable {
         self.advance_all(&freed);
     }
 
-    /// Releases one mode of a table before the end of the transaction, such as AUTO-INC at the end
-    /// of a statement.
+    /// Releases one mode of a table, such as AUTO-INC at the end of a statement.
     pub fn release_table(&self, owner: Owner, table: TableId, mode: TableMode) {
         let mut freed = Vec::new();
         if self.free_table(owner, table, mode.bit(), &mut freed) {
@@ -130,10 +127,9 @@ impl LockTable {
         true
     }
 
-    /// Releases the lock on a record that the owner has changed. From now on, its version protects
-    /// the record, because other owners that find the version turn it into a lock again. So a
-    /// statement that changes millions of rows needs no memory for their locks. The lock is kept if
-    /// an owner already waits for it.
+    /// Releases the lock on a record that the owner has changed, unless another owner waits for it.
+    /// An owner that finds the record's version turns it into a lock again. So a statement that
+    /// changes millions of rows needs no memory for their locks.
     pub fn forget_changed(&self, owner: Owner, tree: TreeId, key: &[u8]) {
         let hash = hash_key(tree.0, key);
         let mut stripe = self.stripes.lock(hash);
@@ -147,8 +143,7 @@ impl LockTable {
         }
     }
 
-    /// Releases all of the owner's locks on a record whose insertion it rolled back: there is
-    /// nothing left to wait for.
+    /// Releases all of the owner's locks on a record whose insertion it rolled back.
     pub fn release_row(&self, owner: Owner, tree: TreeId, key: &[u8]) {
         let hash = hash_key(tree.0, key);
         let removed = self.stripes.lock(hash).remove(&self.memory, hash, owner);
@@ -203,7 +198,6 @@ impl LockTable {
         }
     }
 
-    /// Grants the requests of a queue that can be granted, from its front.
     pub(super) fn advance_place(&self, waits: &mut Waits, place: QueueKey) {
         let (mut from, mut is_closed) = (0, false);
         while let Some(waiter) = waits.next_waiter(place, from, is_closed) {
@@ -219,7 +213,6 @@ impl LockTable {
         }
     }
 
-    /// Answers a queued request, and removes it from its queue.
     pub(super) fn finish(&self, waits: &mut Waits, owner: Owner, outcome: Outcome) -> Option<Waiter> {
         let waiter = waits.remove(owner)?;
         self.note_waiter_gone(&waiter.want);
@@ -236,7 +229,6 @@ impl LockTable {
         self.advance_behind(waits, &waiter.want);
     }
 
-    /// Grants the requests that waited for a removed request.
     pub(super) fn advance_behind(&self, waits: &mut Waits, want: &Want) {
         match want {
             Want::Row(RowRequest { tree, want: RowWant::NextKey(..), .. }) => {

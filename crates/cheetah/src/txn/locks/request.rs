@@ -27,8 +27,8 @@ pub enum Lock<'a> {
         mode: LockMode,
     },
     /// A record and the range that a scan has passed on the way to it, in which no other owner may
-    /// insert a record. The range contains the key and is adjacent to what the scan has already
-    /// locked; the two merge.
+    /// insert a record. The range contains the key, and merges with the adjacent range that the
+    /// scan has already locked.
     NextKey {
         /// The index.
         tree: TreeId,
@@ -103,8 +103,7 @@ pub(super) enum QueueKey {
     Row(TreeId, u64),
 }
 
-/// The requested part of a row. There is no variant for gaps, because requests for them are always
-/// granted.
+/// Requests for gaps have no variant, because they are always granted.
 #[derive(Clone, Debug)]
 pub(super) enum RowWant {
     Record(LockMode),

@@ -15,7 +15,6 @@ pub(super) struct Waiter {
     /// Its position in the order of all requests.
     pub(super) turn: u64,
     pub(super) owner: Owner,
-    /// The number of undo records that its owner has written.
     pub(super) undo_records_count: u64,
     pub(super) want: Want,
     /// Whether it may pass other requests, because its owner holds a lock here that they wait for.
@@ -42,8 +41,7 @@ impl Waiter {
         }
     }
 
-    /// Returns whether no later request in a record's queue can be granted before it, except
-    /// upgrades.
+    /// Returns whether no later request in a record's queue can be granted first, except upgrades.
     pub(super) fn closes_queue(&self) -> bool {
         self.record_mode().is_some() && !self.upgrades
     }
@@ -55,13 +53,11 @@ pub(super) struct Waits {
     queues: BTreeMap<QueueKey, VecDeque<Waiter>>,
     waiting: FastMap<Owner, (QueueKey, u64)>,
     next_turn: u64,
-    /// The number of deadlocks so far, and the latest one.
     pub(super) deadlocks_count: u64,
     pub(super) latest: Option<Deadlock>,
 }
 
 impl Waits {
-    /// Returns the turn of a request that is made now.
     pub(super) fn now(&self) -> u64 {
         self.next_turn
     }
@@ -150,8 +146,7 @@ impl Waits {
         self.before_in_record(place, turn, owner, own, mode).next().is_some()
     }
 
-    /// Returns the waiters that keep `owner` from the record, like
-    /// [`keeps_from_record`](Self::keeps_from_record), in the order of turns.
+    /// Like [`keeps_from_record`](Self::keeps_from_record), but returns these waiters by turn.
     pub(super) fn before_in_record(
         &self,
         place: QueueKey,

@@ -91,7 +91,6 @@ impl State {
     }
 }
 
-/// The states of the transactions of a chunk.
 #[derive(Debug)]
 enum Words<N> {
     Each(Box<[N]>),
@@ -214,7 +213,6 @@ impl<N: Number> Chunk<N> {
         self.set_word(txn, word_of(outcome, stamp));
     }
 
-    /// Marks an active transaction as ended before all snapshots.
     fn freeze_txn(&self, txn: u64) {
         self.set_word(txn, FROZEN);
     }
@@ -235,7 +233,6 @@ impl<N: Number> Chunk<N> {
         }
     }
 
-    /// Returns whether all transactions have ended at or before `horizon`.
     pub(super) fn has_ended_by(&self, horizon: u64) -> bool {
         // Read in this order: a reader that sees that the last transaction has ended also sees its
         // stamp.
@@ -245,7 +242,6 @@ impl<N: Number> Chunk<N> {
     }
 }
 
-/// The existing chunks, in order of number.
 type Directory = Arc<Vec<Arc<Chunk>>>;
 
 fn chunk_no(txn: u64) -> u64 {
@@ -269,7 +265,6 @@ fn newest_no(directory: &[Arc<Chunk>]) -> u64 {
 #[derive(Debug)]
 struct Shard(RwLock<Directory>);
 
-/// How far the map has been swept.
 #[derive(Debug)]
 struct Swept {
     /// All transactions below this ID have ended at or before a horizon.
@@ -316,7 +311,7 @@ impl Map {
         self.ask(txn, true, false, |chunk| chunk.is_committed_for_all(txn.0, horizon))
     }
 
-    /// Returns the answer of `known` for the chunk of a transaction; without a chunk, `frozen` or
+    /// Asks `known` about the chunk of a transaction; without a chunk, returns `frozen` or
     /// `active`.
     fn ask<R>(&self, txn: TxnId, frozen: R, active: R, known: impl FnOnce(&Chunk) -> R) -> R {
         if txn.0 < self.visible_below() {
@@ -395,10 +390,10 @@ impl Map {
         }
     }
 
-    /// Finds the transactions that have ended at or before `horizon`, drops chunks that are
-    /// completely frozen, and returns [`visible_below`](Self::visible_below), at most `next`. Each
-    /// ID is checked once. If another thread is sweeping, returns the older answer. `live` returns
-    /// the stamps of open snapshots, as for [`Chunk::alike`].
+    /// Finds the transactions that have ended at or before `horizon`, drops completely frozen
+    /// chunks, and returns [`visible_below`](Self::visible_below), at most `next`. Checks each ID
+    /// once. If another thread is sweeping, returns the older answer. `live`: stamps as for
+    /// [`Chunk::alike`].
     pub(super) fn sweep(&self, next: u64, horizon: u64, live: impl FnOnce() -> Vec<u64>) -> u64 {
         let Some(mut swept) = self.swept.try_lock() else { return self.visible_below() };
         let directory = Arc::clone(&self.directory.lock());

@@ -9,8 +9,7 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// The outcomes of transactions, their order, and the snapshots that read them; see the module
-/// documentation.
+/// The outcomes of transactions, their order, and the snapshots that read them.
 #[derive(Debug)]
 pub struct Versions(pub(super) Arc<Shared>);
 
@@ -20,7 +19,6 @@ pub(super) struct Shared {
     pub(super) snapshots: Snapshots,
     pub(super) published: Line,
     pub(super) next_txn: Line,
-    /// The next stamp.
     commits: Mutex<u64>,
 }
 
@@ -70,9 +68,9 @@ impl Versions {
 
     /// Ends a transaction: takes the next stamp, calls `publish` for the log record and the counts,
     /// sets the outcome, and publishes the stamp. Only one transaction at a time ends, so `publish`
-    /// must be short, and must not wait for a thread that waits for this call. `publish` does I/O
-    /// only where a mini-transaction must: for a full log buffer, or a page that the ended epoch
-    /// needs. After an error of `publish`, nothing is published; the caller stops the engine.
+    /// must be short, and must not wait for a thread that waits for this call. It does I/O only
+    /// where a mini-transaction must: for a full log buffer, or a page that the ended epoch needs.
+    /// After an error of `publish`, nothing is published; the caller stops the engine.
     pub fn finish<R>(
         &self,
         txn: TxnId,
@@ -128,8 +126,7 @@ impl Versions {
     }
 
     /// Returns whether `txn` has ended for every snapshot that is opened after this call. The
-    /// outcome alone does not say this, because it is set shortly before its stamp is published
-    /// (I2).
+    /// outcome alone does not tell: it is set shortly before its stamp is published (I2).
     pub fn has_ended(&self, txn: TxnId) -> bool {
         let state = self.state(txn);
         if !sound!(true, "versions: take an outcome for published") {

@@ -73,7 +73,6 @@ impl Snapshots {
         Self { shards: (0..SHARDS_COUNT).map(|_| Mutex::default()).collect() }
     }
 
-    /// Returns a closed slot for a reader.
     pub(super) fn take(&self) -> SnapshotSlot {
         let shard_no = shard_no();
         let mut slots = self.shard(shard_no).lock();
@@ -86,14 +85,12 @@ impl Snapshots {
         SnapshotSlot { slot, shard_no }
     }
 
-    /// Returns a slot for reuse by another reader.
     pub(super) fn give_back(&self, given: &SnapshotSlot) {
         given.slot.stamp.set(CLOSED);
         self.shard(given.shard_no).lock().free.push(Arc::clone(&given.slot));
     }
 
-    /// Calls `f` with the stamps of all open snapshots, unordered, and whether their readers watch
-    /// for later changes.
+    /// Calls `f` with the stamp of each open snapshot, unordered, and whether its reader watches.
     pub(super) fn for_each(&self, mut f: impl FnMut(u64, bool)) {
         for shard in &self.shards {
             for slot in &shard.lock().all {

@@ -2,10 +2,10 @@
 //!
 //! A search for a cycle starts at each owner that begins to wait, and whenever a waiter receives a
 //! lock because an implicit lock becomes explicit. No owner begins or ends waiting meanwhile: all
-//! of that happens under the mutex of [`Waits`]. Waiters do not release locks, so a cycle that was
-//! found is real. Nor do waiters receive further locks, except from implicit ones, so no cycle
-//! arises undetected. An owner whose request is queued must request nothing else, not even a range,
-//! which is always granted.
+//! of that happens under the mutex of [`Waits`]. Waiters release no locks, so a cycle that was
+//! found is real. They receive further locks only from implicit ones, so no cycle arises
+//! undetected. An owner whose request is queued must request nothing else, not even a range, which
+//! is always granted.
 
 pub(super) mod report;
 pub(super) mod victims;
@@ -32,8 +32,8 @@ impl LockTable {
 
     /// Sets which owner a deadlock must spare. For two owners in one deadlock, `choice` returns the
     /// one that must commit after the other, if the order matters. The other is spared, regardless
-    /// of how much work it would lose. It is called while both wait; it must not wait, nor use this
-    /// lock table. Only the first call has an effect.
+    /// of how much work it would lose. `choice` is called while both wait; it must not wait, nor
+    /// use this lock table. Only the first call has an effect.
     pub fn set_victim_choice(&self, choice: impl Fn(Owner, Owner) -> Option<Owner> + Send + Sync + 'static) {
         let _ = self.chooser.0.set(Box::new(choice));
     }
@@ -77,7 +77,6 @@ impl LockTable {
         cycles
     }
 
-    /// Returns the member of a cycle that becomes the victim.
     fn victim(&self, members: &[DeadlockMember]) -> Option<Owner> {
         let is_spared = |member: &&DeadlockMember| {
             members.iter().any(|other| self.chooser.spares(member.owner, other.owner))
@@ -239,7 +238,6 @@ fn conflicting(others: Vec<Blocking>, mode: LockMode) -> impl Iterator<Item = Bl
     others.into_iter().filter(move |other| conflicting & other.mode.bit() != 0)
 }
 
-/// Describes an earlier request that keeps another one waiting.
 fn earlier(waiter: &Waiter) -> Option<Blocking> {
     let mode = match &waiter.want {
         Want::Table(_, mode) => *mode,

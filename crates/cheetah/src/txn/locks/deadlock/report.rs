@@ -13,9 +13,9 @@ pub struct Deadlock {
     /// Each member waits for the next one, and the last one for the first, which has just begun to
     /// wait.
     pub members: Vec<DeadlockMember>,
-    /// The owner whose request failed. Of the owners that need not be spared
-    /// (`LockTable::set_victim_choice`), it is one with the least weight, preferably the one that
-    /// has just begun to wait. An owner is not made a victim if another victim already breaks its
+    /// The owner whose request failed: of those that need not be spared
+    /// (`LockTable::set_victim_choice`), one with the least weight, preferably the one that has
+    /// just begun to wait. An owner is not made a victim if another victim already breaks its
     /// cycle.
     pub victim: Owner,
 }

@@ -9,8 +9,7 @@ use crate::txn::locks::key::KeySpan;
 use crate::txn::locks::Owner;
 use parking_lot::Mutex;
 
-/// The number of shards of owners, and so of transactions that can take locks without contention
-/// here.
+/// The number of shards, and so of transactions that take locks without contention here.
 const SHARDS_COUNT: usize = 64;
 /// The number of empty lists that a shard keeps for further owners, so that short transactions do
 /// not allocate memory.
@@ -60,7 +59,6 @@ pub(crate) struct Owned {
     pub(crate) tables: Vec<TableId>,
     pub(crate) is_queued: bool,
     compressed_count: usize,
-    /// Empty lists for the next trees.
     unused: Vec<OnTree>,
 }
 
@@ -155,8 +153,7 @@ impl Owners {
             .expect("the index is masked by their number")
     }
 
-    /// Lists a record's lock. Returns whether compressing the owner's records on the tree is now
-    /// worthwhile.
+    /// Lists a record's lock. Returns whether the list is now [long](Self::is_long).
     pub(crate) fn add_point(&self, owner: Owner, tree: TreeId, hash: u64) -> bool {
         self.with(owner, |owned| {
             owned.on(tree, self.compress_at).is_some_and(|on| {
@@ -166,7 +163,7 @@ impl Owners {
         })
     }
 
-    /// Returns whether compressing the owner's records on a tree is worthwhile.
+    /// Returns whether the owner's records on a tree are worth compressing.
     pub(crate) fn is_long(&self, owner: Owner, tree: TreeId) -> bool {
         let shard = self.shard(owner).lock();
         let on = shard.owners.get(&owner).and_then(|owned| owned.trees.iter().rfind(|on| on.tree == tree));
@@ -271,8 +268,7 @@ impl Owners {
         with_ranges.map(take).collect()
     }
 
-    /// Lists again the records that could not be compressed, and adds the number of compressed
-    /// ones.
+    /// Puts back the records that could not be compressed, and counts the compressed ones.
     pub(crate) fn give_back(&self, owner: Owner, tree: TreeId, kept: &[u64], compressed_count: usize) {
         self.with(owner, |owned| {
             owned.compressed_count += compressed_count;

@@ -60,7 +60,6 @@ impl Hold {
 #[derive(Debug)]
 struct More(Vec<Hold>);
 
-/// The locks of a record, and the number of waiters.
 #[derive(Debug)]
 pub(crate) struct Point {
     pub(crate) tree: TreeId,
@@ -88,8 +87,7 @@ impl Point {
         self.holds().find(|hold| hold.owner == owner).and_then(Hold::mode)
     }
 
-    /// Counts a request of an owner that holds the lock; returns false if the owner does not hold
-    /// it.
+    /// Counts a request of an owner that holds the lock; returns false if it does not hold it.
     pub(crate) fn count(&mut self, owner: Owner, mode: LockMode) -> bool {
         self.hold_mut(owner).map(|hold| hold.count(mode)).is_some()
     }
@@ -122,7 +120,6 @@ impl Point {
         after < before
     }
 
-    /// Removes the owner's lock; returns whether the owner held one.
     pub(crate) fn remove(&mut self, owner: Owner) -> bool {
         let next = match &mut self.more {
             None => None,

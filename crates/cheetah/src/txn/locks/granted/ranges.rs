@@ -25,7 +25,6 @@ use std::ops::Bound;
 /// The memory of a cut in its map.
 const CUT_BYTES: usize = std::mem::size_of::<(Cut, Vec<Cover>)>() * 3 / 2;
 
-/// The lock of an owner in one place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Cover {
     pub(crate) owner: Owner,
@@ -73,7 +72,6 @@ impl Ranges {
         self.bytes
     }
 
-    /// Returns the maximum memory that a range needs.
     pub(crate) fn bytes_for(&self, span: &KeySpan) -> usize {
         let inside = self.cuts.range(&span.low..&span.high);
         let new = 2 * (CUT_BYTES + span.heap_bytes() + std::mem::size_of_val(self.at(&span.high)));
@@ -81,7 +79,6 @@ impl Ranges {
         new + cuts_count * std::mem::size_of::<Cover>()
     }
 
-    /// Returns the locks right after a cut.
     fn at(&self, cut: &Cut) -> &[Cover] {
         if self.growing.as_ref().is_some_and(|end| end.has_behind(cut)) {
             return &[];
@@ -96,7 +93,6 @@ impl Ranges {
         self.at(&Cut::before(key))
     }
 
-    /// Returns whether `owner` has at least `level` in all of a range.
     pub(crate) fn has(&self, owner: Owner, level: Level, span: &KeySpan) -> bool {
         let has = |covers: &[Cover]| covers.iter().any(|cover| cover.owner == owner && cover.level >= level);
         if self.growing.as_ref().is_some_and(|end| span.low < end.cut && end.cut < span.high) {
@@ -128,8 +124,8 @@ impl Ranges {
     }
 
     /// Extends a range of the same owner and level over the new range, as the steps of a scan do.
-    /// Returns false, and extends nothing, unless the old range ends where the new range begins and
-    /// no other lock is in the new range.
+    /// Returns false if the old range does not end where the new one begins, or another lock is in
+    /// the new range.
     fn lengthen(&mut self, cover: Cover, span: &KeySpan) -> bool {
         if self.growing.as_ref().is_none_or(|end| !end.is_of(cover, &span.low)) {
             self.put_end_into_map();
@@ -205,7 +201,6 @@ impl Ranges {
         }
     }
 
-    /// Returns all maximal ranges: owner, level, bounds.
     pub(crate) fn list(&self) -> Vec<(Owner, Level, KeySpan)> {
         let mut open: BTreeMap<u64, (Level, Cut)> = BTreeMap::new();
         let mut list = Vec::new();

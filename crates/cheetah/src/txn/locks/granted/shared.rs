@@ -1,8 +1,8 @@
 //! The state that all locks on a tree share: ranges, and the compressed record locks of owners that
 //! have very many.
 //!
-//! Compressed locks are hashes of keys, like all record locks here, but the keys themselves are not
-//! kept: 8 bytes each in a set. They do not lock neighbours of a locked key.
+//! A compressed lock is the hash of a key, 8 bytes in a set, without the key itself. It does not
+//! lock neighbours of the key.
 
 use super::ranges::Ranges;
 use crate::base::hash::{FastMap, FastSet};
@@ -15,7 +15,6 @@ use crate::txn::locks::Owner;
 /// The memory of a hash in its set, which is three quarters full on average.
 pub(crate) const COMPRESSED_BYTES: usize = (std::mem::size_of::<u64>() + 1) * 4 / 3;
 
-/// The compressed locks of one owner on one tree.
 #[derive(Debug)]
 pub(crate) struct Compressed {
     pub(crate) owner: Owner,

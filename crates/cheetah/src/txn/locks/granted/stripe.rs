@@ -59,8 +59,8 @@ impl Stripe {
         is_new
     }
 
-    /// Removes an owner's lock on a record. Returns whether there are waiters, or `None` if the
-    /// owner did not hold the record.
+    /// Removes an owner's lock on a record. Returns whether there are waiters; `None` if it held
+    /// none.
     pub(crate) fn remove(&mut self, memory: &LockMemory, hash: u64, owner: Owner) -> Option<bool> {
         let Entry::Occupied(mut entry) = self.points.entry(hash) else { return None };
         if !entry.get_mut().remove(owner) {
@@ -117,7 +117,6 @@ impl Stripe {
         self.shrink();
     }
 
-    /// Releases memory after very many locks.
     fn shrink(&mut self) {
         let count = self.points.len();
         if self.points.capacity() > SHRUNK_ABOVE && count < self.points.capacity() / 8 {
@@ -140,7 +139,6 @@ impl Stripes {
         self.0.get(shard_index(hash, STRIPES_COUNT)).expect("the index is masked by their number").lock()
     }
 
-    /// Locks and returns all stripes, one after the other.
     pub(crate) fn all(&self) -> impl Iterator<Item = MutexGuard<'_, Stripe>> {
         self.0.iter().map(Mutex::lock)
     }

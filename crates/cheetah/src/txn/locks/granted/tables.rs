@@ -32,7 +32,6 @@ impl TableLocks {
         self.modes_of(owner) & mode.given_by() != 0
     }
 
-    /// Returns whether another owner holds a conflicting lock.
     pub(crate) fn conflicts(&self, owner: Owner, mode: TableMode) -> bool {
         let own = self.modes_of(owner);
         let others = |mode: &TableMode, count: u32| count > u32::from(own & mode.bit() != 0);
@@ -51,7 +50,6 @@ impl TableLocks {
         is_new
     }
 
-    /// Removes modes of an owner; returns true if none remain.
     pub(crate) fn take(&mut self, owner: Owner, set: u8) -> bool {
         let Some(held) = self.holders.get_mut(&owner) else { return false };
         let taken = *held & set;
@@ -92,7 +90,6 @@ impl Tables {
         self.0.get(at).expect("the index is a remainder by their number").lock()
     }
 
-    /// Locks and returns all shards, one after the other.
     pub(crate) fn shards(&self) -> impl Iterator<Item = MutexGuard<'_, TableShard>> {
         self.0.iter().map(Mutex::lock)
     }
