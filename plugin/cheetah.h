@@ -131,8 +131,7 @@ typedef enum {
   CHEETAH_SEEK_LAST = 5,
 } CheetahSeek;
 
-// The end of a locking cursor, which it does not pass. Ends with their own key only limit forward
-// moves.
+// The end that a locking cursor does not pass. Ends with their own key only limit forward moves.
 typedef enum {
   // There is no end.
   CHEETAH_END_NONE = 0,
@@ -757,8 +756,7 @@ typedef struct {
   uint8_t on_delete;
   // A `CheetahForeignKeyAction`.
   uint8_t on_update;
-  // Whether rows of the child are checked. They are not if the child is a copy of a table that
-  // has the constraint.
+  // Whether rows of the child are checked: not if it is a copy of a table with the constraint.
   uint8_t is_checked;
 } CheetahForeignKey;
 
@@ -893,8 +891,7 @@ typedef struct {
 // Receives one lock.
 typedef void (*CheetahLockInfoSink)(void *context, const CheetahLockInfo *lock);
 
-// A transaction that waits, and a transaction that blocks it. Its strings are valid only during
-// the call.
+// A transaction that waits, and one that blocks it. Its strings are valid only during the call.
 typedef struct {
   // The ID of the waiting transaction.
   uint64_t requesting;
@@ -1013,9 +1010,8 @@ typedef struct {
   uint64_t third;
 } CheetahStageBefore;
 
-// Called when the calling thread begins a stage (a `CheetahStage`). The content of `before` is
-// passed to the function for the end of the stage. Returns the ID of the thread's connection, or
-// 0.
+// Called when the calling thread begins a stage (a `CheetahStage`). The function for the end of
+// the stage gets the content of `before`. Returns the ID of the thread's connection, or 0.
 typedef uint64_t (*CheetahStageBegins)(uint8_t stage, CheetahStageBefore *before);
 
 // Called when the stage ends.
@@ -1201,8 +1197,7 @@ typedef struct {
   uint32_t depth;
 } CheetahIndexStats;
 
-// Returns 1 if a payload of a secondary index repeats what the key of its entry states. Otherwise
-// returns 0.
+// Returns whether (1 or 0) a payload of a secondary index repeats what its entry's key states.
 typedef uint8_t (*CheetahPayloadTest)(void *context, uint32_t index_no, CheetahBytes payload);
 
 // Called when the transaction of one session waits for the transaction of another session.
@@ -1237,8 +1232,7 @@ typedef struct {
 // Receives one XID.
 typedef void (*CheetahXidSink)(void *context, const CheetahXid *xid);
 
-// A bucket of the latency histogram of one kind of operation. Its string is valid only during the
-// call.
+// A bucket of an operation's latency histogram. Its string is valid only during the call.
 typedef struct {
   // The kind of operation.
   CheetahBytes operation;
@@ -1302,9 +1296,8 @@ CheetahBytes cheetah_last_error(void);
 // Gets the index and the existing row's clustered key of this thread's last duplicate key.
 void cheetah_last_duplicate(uint32_t *index_no, CheetahBytes *existing);
 
-// Returns whether keys of `max_key_bytes` bytes fit into an index that is built for the table.
-// If they do not fit, they may still fit into an index of a copy of the table, because a copy
-// divides the space between its keys again.
+// Returns whether keys of `max_key_bytes` bytes fit into an index built for the table. If not,
+// they may still fit into an index of a copy, which divides the space between its keys again.
 uint8_t cheetah_has_room_for_keys(const CheetahTable *table, uint32_t max_key_bytes);
 
 // Prevents loads of a table whose definition will change, until the end of the transaction. Waits
@@ -1322,8 +1315,7 @@ int32_t cheetah_begin_build(CheetahTxn *txn,
                             uint8_t with_values,
                             CheetahBuild **build);
 
-// Builds the indexes while other transactions use the table. `progress` is called from time to
-// time.
+// Builds the indexes while other transactions use the table, with calls of `progress`.
 int32_t cheetah_run_build(CheetahTxn *txn,
                           CheetahBuild *build,
                           CheetahEntriesOf entries,
@@ -1424,23 +1416,20 @@ int32_t cheetah_current_row(CheetahCursor *cursor, CheetahBuffer *row);
 // Opens (or creates) a database, recovers it, and starts its background threads.
 int32_t cheetah_open(const CheetahConfig *config, CheetahDb **db);
 
-// Adjusts settings that contradict each other, and passes a description of each adjustment to the
-// sink.
+// Adjusts settings that contradict each other, and passes each adjustment as text to the sink.
 void cheetah_adjust_settings(CheetahSettings *settings, CheetahTextSink sink, void *context);
 
-// Stops the background threads, makes a checkpoint, and closes the database. The handle is freed
-// even if this fails.
+// Stops the background threads, makes a checkpoint, and closes the database. Always frees the
+// handle.
 int32_t cheetah_close(CheetahDb *db);
 
 // Makes a checkpoint: writes all changes so far to their places on disk.
 int32_t cheetah_checkpoint(const CheetahDb *db);
 
-// Sets when a commit is durable: before it returns if `mode` is 1, and within a second if it is 0
-// or 2.
+// Sets when a commit is durable: with `mode` 1 before it returns, with 0 or 2 within a second.
 void cheetah_set_flush_log_at_commit(const CheetahDb *db, uint8_t mode);
 
-// Sets the memory of the engine to `bytes`, or to the minimum that it needs, and returns the new
-// size.
+// Sets the memory of the engine to `bytes`, or to the minimum that it needs. Returns the new size.
 uint64_t cheetah_set_buffer_pool_size(const CheetahDb *db, uint64_t bytes);
 
 // Sets the I/O operations per second of background work.
@@ -1466,8 +1455,7 @@ void cheetah_announce_background_errors(const CheetahDb *db, CheetahTextSink sin
 // Passes the names of all tables to the sink.
 int32_t cheetah_table_names(const CheetahDb *db, CheetahTextSink sink, void *context);
 
-// Chooses how a table is encrypted. Passes the faults of the options to the sink as readable
-// messages.
+// Chooses how a table is encrypted. Passes each fault of the options as text to the sink.
 int32_t cheetah_choose_encryption(const CheetahEncryptionWords *words,
                                   CheetahTextSink sink,
                                   void *context,
@@ -1530,12 +1518,11 @@ void cheetah_show_names_with(const CheetahDb *db, CheetahShowName show, void *co
 // Records a refusal by a constraint for the status of the engine. A long text is truncated.
 void cheetah_note_refused_by_constraint(const CheetahDb *db, CheetahBytes text);
 
-// Returns the constraints of a table, and the indexes that they use; null if it has no
-// constraints, or after a panic.
+// Returns the constraints of a table, and the indexes that they use; null if there are none, or
+// after a panic.
 CheetahForeignKeys *cheetah_foreign_keys(const CheetahDb *db, const CheetahTable *table);
 
-// Lists the constraints that a new definition adds, in which the table is the child. `list`
-// becomes null if there are none.
+// Lists the constraints that a new definition adds to the child table; null if there are none.
 int32_t cheetah_foreign_keys_to_add(const CheetahDb *db,
                                     const CheetahTable *table,
                                     const CheetahConstraints *constraints,
@@ -1901,8 +1888,8 @@ uint64_t cheetah_inline_row_bytes(uint32_t max_key_bytes);
 // Drops a table, unless other tables refer to it. `referenced`: a `CheetahReferenced`.
 int32_t cheetah_drop_table(const CheetahDb *db, CheetahBytes name, uint8_t referenced);
 
-// Renames a table. `again`: repeats a rename that a crash interrupted, and that may already be
-// done.
+// Renames a table. `again`: repeats a rename that a crash interrupted and that may be done
+// already.
 int32_t cheetah_rename_table(const CheetahDb *db, CheetahBytes source, CheetahBytes target, uint8_t again);
 
 // Records that one part of a larger table was removed. The remaining parts are the tables whose
@@ -1916,8 +1903,8 @@ int32_t cheetah_truncate_table(const CheetahDb *db, CheetahBytes name, uint8_t r
 // Opens a table.
 int32_t cheetah_open_table(const CheetahDb *db, CheetahBytes name, CheetahTable **table);
 
-// Returns whether the table must be opened again, because it was dropped, truncated, or replaced
-// by a load since it was opened.
+// Returns whether the table must be opened again: it was dropped, truncated, or replaced by a
+// load.
 uint8_t cheetah_is_dropped(const CheetahTable *table);
 
 // Closes a table.
@@ -2012,8 +1999,7 @@ void cheetah_set_lock_wait(CheetahTxn *txn, uint64_t timeout_ns);
 // whole transaction.
 int32_t cheetah_take_snapshot(CheetahTxn *txn);
 
-// Ends a statement: releases resources that only the statement needed. Its cursors must not be
-// used afterwards.
+// Ends a statement and releases its resources. Its cursors must not be used afterwards.
 void cheetah_end_statement(CheetahTxn *txn);
 
 // Reserves numbers of the table's auto-increment counter that increment and offset allow.
@@ -2055,8 +2041,7 @@ uint8_t cheetah_holds_locks(const CheetahTxn *txn);
 // or truncated since it was opened.
 int32_t cheetah_lock_table(CheetahTxn *txn, const CheetahTable *table, uint8_t exclusive);
 
-// Locks a table exclusively until the end of the transaction if that requires no wait; otherwise
-// does nothing.
+// Locks a table exclusively until the end of the transaction, but only if that requires no wait.
 int32_t cheetah_try_lock_table(CheetahTxn *txn, const CheetahTable *table);
 
 // Prepares the transaction: afterwards it can be committed or rolled back, even after a crash. The

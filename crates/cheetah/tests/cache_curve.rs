@@ -11,7 +11,7 @@ use cheetah_io::sim::SimDisk;
 use cheetah_io::Rng;
 use support::*;
 
-const ROWS: u64 = 60_000;
+const ROWS: u64 = 120_000;
 const GETS: u64 = 100_000;
 
 fn open(disk: &SimDisk, buffer_pool_bytes: u64) -> Db {
@@ -75,7 +75,7 @@ fn the_curve_predicts_the_reads_with_half_and_with_twice_the_memory() {
         txn.commit().unwrap();
         db.close().unwrap();
     }
-    let small = 4 << 20;
+    let small = 8 << 20;
     let sizes = [small / 2, small, 2 * small].map(|bytes| read(&disk, bytes));
     for (from, to, percent) in [(1, 0, 50), (0, 1, 200), (1, 2, 200)] {
         let (reads, expected) = (sizes[to].0, predicted(&sizes[from], percent));

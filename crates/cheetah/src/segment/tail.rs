@@ -243,7 +243,8 @@ impl<F: TailFile> Tail<F> {
         None
     }
 
-    /// Copies the bytes at `offset` of `file` to `image` if the tail has them. Returns false if not.
+    /// Copies the bytes at `offset` of `file` to `image` if the tail has them. Returns whether it
+    /// has them.
     pub(super) fn copy(&self, file: &F, offset: u32, len: usize, image: &mut ImageBuffer) -> bool {
         let halves = self.halves.lock();
         let filling = halves.filling.part(file, offset, len);
