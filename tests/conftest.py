@@ -2,8 +2,7 @@
 [OPTION ..]`.
 
 A word that is not a path selects tests by part of their names (`tpcc`, `space.files_stay`). A path
-inside FOLDER replaces FOLDER. All other arguments are passed to pytest.
-"""
+inside FOLDER replaces FOLDER. All other arguments are passed to pytest."""
 
 import random
 import re

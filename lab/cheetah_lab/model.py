@@ -3,8 +3,7 @@
 A *run* is a set of experiments. An experiment is repeated; in each repeat every engine has one
 *trial*. A trial yields *values*, each of a *measure* that the experiment declares. From the values
 of all repeats the experiment makes plots, tables, the documents' figures, and verdicts. Everything
-that is shown is based on all repeats, so that its spread can be shown.
-"""
+that is shown is based on all repeats, so that its spread can be shown."""
 
 from dataclasses import dataclass, field
 
@@ -129,8 +128,7 @@ class Experiment:
     or our own, by the key that `verdicts` uses), [room] (bytes of disk for one trial of one engine
     at factor 1; also input_bytes if the experiment makes files that later runs reuse), and [time]
     (seconds of such a trial; optionally extra_seconds for engines that run only for the documents'
-    figures).
-    """
+    figures)."""
 
     measures: list = []       # of Measure
     # The engines of a repeat take turns at each TURN instead of running one after the other. The

@@ -1,8 +1,7 @@
 """Shows the progress of a run: a bar on a terminal, and a line for each trial.
 
 The time left is the declared time (experiment.toml) of the remaining trials, multiplied by the
-ratio of actual to declared time of the finished trials.
-"""
+ratio of actual to declared time of the finished trials."""
 
 from rich import progress
 from rich.console import Console

@@ -1,8 +1,7 @@
 """Runs the trials of a run one after the other, and saves each as it ends.
 
 Within each repeat and experiment the engines take turns, and each repeat begins with another
-engine. A temporary disturbance of the machine thus affects every engine, and shows as spread.
-"""
+engine. A temporary disturbance of the machine thus affects every engine, and shows as spread."""
 
 import contextlib
 import datetime

@@ -1,8 +1,7 @@
 """Packages that applications need from registries, unpacked privately in `var/apps`.
 
 Each package folder is built under a temporary name, then renamed, and reused by later runs. A test
-whose packages cannot be fetched is skipped with the reason.
-"""
+whose packages cannot be fetched is skipped with the reason."""
 
 import functools
 import hashlib

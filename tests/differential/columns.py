@@ -168,8 +168,7 @@ def left_out(type_text: str) -> dict:
     the two-byte letter first because fewer spaces follow it. In cp1250_czech_cs '' and ' ' are
     equal but have different sort keys, so a sort with LIMIT returns another order than one without.
     Also, in this collation a sort places '' after a tab, as for padded values, while an index of
-    any engine places '' before the tab.
-    """
+    any engine places '' before the tab."""
     if "czech_cs" in type_text:
         return str.maketrans(dict.fromkeys(" \t\n", "-"))
     if not (type_text.startswith("CHAR") and "nopad" in type_text):

@@ -5,8 +5,7 @@ transactions. InnoDB's row counts are exact only after ANALYZE TABLE, and after 
 innodb_optimize_fulltext_only. Both statements run on copies of tables, and ranks are compared only
 there. (On other tables OPTIMIZE TABLE sometimes crashes InnoDB's server.) Elsewhere only the rows
 are compared. docs/users/fulltext.md ("Where ours differ") lists the other differences, and the
-generator avoids each of them, as comments below note.
-"""
+generator avoids each of them, as comments below note."""
 
 import functools
 import re

@@ -4,8 +4,7 @@ Values are few, so most rows have children and parents, and chains of rows and t
 themselves are common. In some graphs tables refer to each other in circles. The constraints of
 these graphs only refuse changes and have no cascading actions, because InnoDB's result in a circle
 depends on which index entries it has already deleted. A statement that changes several rows gives
-their order.
-"""
+their order."""
 
 from statements import Statement, Stream
 

@@ -2,8 +2,7 @@
 keys (BKA, BKAH), with all related optimizer settings.
 
 The tables are large enough for such plans to pay off, and they change during the test. Engines may
-choose different plans (`tests/sql/plans.sql` compares plans), but the rows must be the same.
-"""
+choose different plans (`tests/sql/plans.sql` compares plans), but the rows must be the same."""
 
 from statements import Statement, Stream
 

@@ -5,8 +5,7 @@ server.
 A round has its own seed, its own tables and 500 statements. A difference ends the round, prints one
 line that replays it, and saves the round's statements to a file. `--plant` changes a row of one
 twin without the generator's knowledge. The test must then fail, which proves that it detects
-differences.
-"""
+differences."""
 
 import argparse
 import random

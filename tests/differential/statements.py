@@ -2,8 +2,7 @@
 
 If the order of rows matters (LIMIT, changes of unique columns, IGNORE, REPLACE .. SELECT), the
 statement has an ORDER BY without ties. Results that depend on the plan, such as floating-point sums
-and the MIN of case-insensitive text, are avoided or made deterministic.
-"""
+and the MIN of case-insensitive text, are avoided or made deterministic."""
 
 import re
 from collections import namedtuple

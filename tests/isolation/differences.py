@@ -2,8 +2,7 @@
 reason.
 
 The list is exact: an unlisted difference is a failure, and so is a line whose case no longer
-differs. The list should shrink until it holds only deliberate differences.
-"""
+differs. The list should shrink until it holds only deliberate differences."""
 
 from pathlib import Path
 

@@ -3,8 +3,7 @@ can apply.
 
 `Features` plays tiny scripts: Does a reader wait for an open writer? Do writers of two different
 rows wait for each other? Does START TRANSACTION WITH CONSISTENT SNAPSHOT take a snapshot? Only
-differences that follow from the answers are expected.
-"""
+differences that follow from the answers are expected."""
 
 from sessions import Play
 

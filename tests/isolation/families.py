@@ -7,8 +7,7 @@ to NULL. One of the child tables has children of its own. A difference must have
 `kinship`. Cheetah's whole run must match its transactions executed in commit order, and CHECK TABLE
 must find no child without its parent. `--plant` omits a row from one table.
 
-    python3 tests/isolation/families.py [--scripts 150] [--seed 1] [--show]
-"""
+    python3 tests/isolation/families.py [--scripts 150] [--seed 1] [--show]"""
 
 import random
 import sys

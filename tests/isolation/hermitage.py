@@ -7,8 +7,7 @@ cell that differs must be listed in differences.tsv with its reason, and a liste
 the list is exact. Cheetah must never show an anomaly that InnoDB prevents, listed or not. `--write`
 updates the lines in differences.tsv and the section "Hermitage" of docs/developers/transactions.md.
 
-    python3 tests/isolation/hermitage.py [--only P4] [--trace] [--write]
-"""
+    python3 tests/isolation/hermitage.py [--only P4] [--trace] [--write]"""
 
 import argparse
 import sys

@@ -2,8 +2,7 @@
 FILE`).
 
 Times are numbers from one counter, taken when a statement is sent and when its answer arrives. The
-server executed the statement between these two times.
-"""
+server executed the statement between these two times."""
 
 import gzip
 import json

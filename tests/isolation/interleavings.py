@@ -9,8 +9,7 @@ itself plays in two ways are left out and counted. Cheetah's whole run, with or 
 must match its transactions executed in commit order (commits.py). `--plant` omits a row from one
 table: the run must then fail, which proves that it can.
 
-    python3 tests/isolation/interleavings.py [--scripts 150] [--seed 1] [--show]
-"""
+    python3 tests/isolation/interleavings.py [--scripts 150] [--seed 1] [--show]"""
 
 import argparse
 import sys

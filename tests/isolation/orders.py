@@ -3,8 +3,7 @@
 A step that ends a transaction may unblock several sessions. The server's threads decide which
 session gets a lock first, so the two engines may differ by chance. The script is played again in
 each order: the statements that waited, and the statements deferred after them, are sent one after
-the other after that step.
-"""
+the other after that step."""
 
 from itertools import permutations
 

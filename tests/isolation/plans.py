@@ -1,8 +1,7 @@
 """Plans random transactions: what a client will do, chosen before any answer is known.
 
 Each group has three keys; one to three groups are in use. After `WRITES_PER_GROUP` key choices a
-new group replaces the old one: inserts never end, and lists stay short.
-"""
+new group replaces the old one: inserts never end, and lists stay short."""
 
 import random
 from collections import namedtuple

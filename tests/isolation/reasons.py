@@ -50,8 +50,7 @@ reason holds if the statements so far agree with it:
 
 A wait for a session has a reason if that session itself waits, and on the other engine waits for
 something else with a reason. A read that passes locked rows does not wait: each row passed on one
-side only is read alone, and the wait for it must have a reason.
-"""
+side only is read alone, and the wait for it must have a reason."""
 
 from collections import namedtuple
 

@@ -8,8 +8,7 @@ PMP follow Bailis et al., "Highly Available Transactions".
 
 The scenarios whose names begin with FK are our own: parents `p (id, v)` and children `c (id, pid)`,
 whose constraint has one action for deletions and key changes. The final state maps each child to
-its parent, 0 for NULL, or ORPHAN.
-"""
+its parent, 0 for NULL, or ORPHAN."""
 
 TABLE = "CREATE TABLE test (id INT PRIMARY KEY, value INT)"
 ROWS = "INSERT INTO test VALUES (1, 10), (2, 20)"

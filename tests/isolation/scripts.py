@@ -2,8 +2,7 @@
 
 The table has rows with gaps between their keys, an index with duplicate values, a unique index, an
 index on strings that differ only in case, and a column without an index. Every read and update
-names its index, so that both engines lock along the same index.
-"""
+names its index, so that both engines lock along the same index."""
 
 import random
 from collections import namedtuple

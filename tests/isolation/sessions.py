@@ -4,8 +4,7 @@ observed to wait.
 A wait is observed, not inferred from elapsed time: the connection's thread in the server sleeps
 (state S in /proc), and several checks in a row find no context switch. A thread that computes or
 waits for a processor has state R, a thread that waits for the disk state D. So the result does not
-depend on an engine's own reports, and a slow statement is not mistaken for a waiting one.
-"""
+depend on an engine's own reports, and a slow statement is not mistaken for a waiting one."""
 
 import select
 import time

@@ -2,8 +2,7 @@
 what it inserts into each index.
 
 Only the statements that `Generator` makes are understood. Answers that depend on rows consider
-every state of the table seen during the play, so they may include too much, but not too little.
-"""
+every state of the table seen during the play, so they may include too much, but not too little."""
 
 import re
 

@@ -7,8 +7,7 @@ that the register does not exist. With RESTRICT, a client inserts the new parent
 and then deletes the old parent; deleting a parent that has a child, or inserting a child without a
 parent, must be refused.
 
-In one snapshot every child has its own parent.
-"""
+In one snapshot every child has its own parent."""
 
 from clients import Client, LOCKS, Unexpected
 from history import LOCKING, Op, WRITE

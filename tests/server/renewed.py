@@ -4,8 +4,7 @@ name.
 The journal is an ordinary table, so a snapshot that reads the journal also shows which rows every
 name must have in this snapshot. `Changes.change` writes to the journal before a statement the rows
 that a name may have from then on, and afterwards the rows that the name has. A row is a pair of a
-number and a generation.
-"""
+number and a generation."""
 
 import random
 import zlib
@@ -90,7 +89,6 @@ class Changes:
         return dict.fromkeys(numbers, self.generation)
 
     def definition(self, name: str) -> str:
-        """Returns the part of CREATE TABLE after the name."""
         keys, partitions = TABLES[name]
         return f"({COLUMNS}, {keys}) ENGINE={self.engine} {partitions}"
 
@@ -260,7 +258,6 @@ class Changes:
         self.alter(name, "DROP PARTITION p4")
 
     def without(self, name: str, no: int) -> dict:
-        """Returns the rows of a name, except for one partition."""
         return {number: generation for number, generation in self.rows[name].items()
                 if number not in part(no)}
 

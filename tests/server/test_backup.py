@@ -68,7 +68,6 @@ def snapshot(server, place: Path) -> dict:
 
 
 def refused(server, place, *words) -> None:
-    """Asserts that a snapshot is refused with these words and leaves no files."""
     with pytest.raises(Failure) as told:
         server.sql(f"SET GLOBAL cheetah_create_snapshot = '{place}'")
     assert all(word in str(told.value) for word in words), told.value

@@ -4,8 +4,7 @@ later transaction.
 
 A second server, the witness, executes the binary log from its beginning up to each position.
 
-`make servertests ARGS="backup_rounds --rounds 200"` runs 200 rounds.
-"""
+`make servertests ARGS="backup_rounds --rounds 200"` runs 200 rounds."""
 
 import shutil
 import signal
@@ -146,7 +145,6 @@ def test_each_backup_is_the_state_at_its_position(new_server, rng, rounds, tmp_p
 
 
 def judge(server, tried: Round, witness: Witness, restored, rng) -> None:
-    """Checks that a restored backup has the state at its position and goes on from there."""
     restored.folder.mkdir()
     backup(server, "restore", tried.place, "--data-dir", restored.data)
     restored.start()

@@ -61,7 +61,6 @@ def begun(server, folder, *words) -> subprocess.Popen:
 
 
 def is_ended(program, end: int) -> None:
-    """Ends the program with a signal and checks that it leaves no files."""
     program.send_signal(end)
     assert b"nothing is left" in program.communicate()[0] and program.returncode == 130
 
@@ -79,7 +78,6 @@ def loaded(new_server):
 
 
 def fill(server) -> None:
-    """Creates tables of both engines, and a table whose rows do not change."""
     server.sql("CREATE DATABASE d")
     make_tables(server, "InnoDB")
     run(server, "CREATE TABLE c (a INT AUTO_INCREMENT PRIMARY KEY, b LONGBLOB NOT NULL) "
@@ -247,7 +245,6 @@ def primary(new_server):
 
 
 def become_replica(clone) -> None:
-    """Starts a server on a clone and executes the statements that the clone contains."""
     clone.start()
     done = clone.client(stdin=open(clone.data / "cheetah-clone.sql", "rb"), stderr=subprocess.PIPE)
     assert done.communicate()[1] == b"" and done.returncode == 0
@@ -261,7 +258,6 @@ def segments(server) -> dict:
 
 
 def test_clones_go_on_as_replicas(primary, new_server, tmp_path):
-    """The first clone has links. The second is a clone of the first, with copies."""
     first = new_server({"server_id": 8, "log_bin": "bin", "log_slave_updates": "ON"},
                        folder=tmp_path / "first")
     second = new_server({"server_id": 9}, folder=tmp_path / "second")
@@ -355,7 +351,6 @@ def test_a_clone_that_finds_no_room_leaves_nothing(primary, tmp_path):
 
 
 def settled(server) -> None:
-    """Waits until the background work of the load is complete."""
     segments = server.data / "#cheetah/seg"
     seen = None
     while seen != (now := sorted((path.name, path.stat().st_size) for path in segments.iterdir())):

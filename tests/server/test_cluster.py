@@ -7,8 +7,7 @@ shards. Meanwhile, TPC-C terminals each work on a warehouse of one shard, and sy
 each shard. Transactions across shards are tested without replicas, by kills of the front
 (docs/users/scaling.md explains why).
 
-Long run: `make cluster KILLS=100 SEED=7`.
-"""
+Long run: `make cluster KILLS=100 SEED=7`."""
 
 import random
 import re
@@ -135,8 +134,6 @@ class Sysbench(threading.Thread):
 
 
 class Mover(Returning):
-    """Moves amounts, and records each transaction and its outcome."""
-
     def __init__(self, front, number: int, seed: float):
         super().__init__(front, number, seed)
         self.tried = 0
@@ -192,7 +189,6 @@ class Killer(threading.Thread):
         return key[0], found[key]
 
     def wait_for_work(self) -> None:
-        """Waits until the cluster is repaired and clients have worked."""
         target = self.acknowledged() + TRANSACTIONS_BETWEEN
         while self.left and not (self.cluster.is_whole() and self.acknowledged() >= target):
             time.sleep(0.02)
@@ -281,7 +277,6 @@ def feed(single, transactions: list):
 
 
 def check_sums(cluster, single) -> None:
-    """Checks that each shard's primary and replica and the single server have the same tables."""
     for shard in cluster.shards:
         single.sql(f"CREATE DATABASE s{shard.number}")
         mine, others = (dump.checksums(server, "d") for server in (shard.primary, shard.replica))
@@ -304,7 +299,6 @@ def check_sums(cluster, single) -> None:
 
 
 def check_tpcc(cluster, terminals: list) -> None:
-    """Checks TPC-C's conditions on each shard, and that all acknowledged transactions exist."""
     orders, payments = set(), Counter()
     for shard in cluster.shards:
         with shard.primary.cursor("d") as cursor:
@@ -337,8 +331,6 @@ LINK = ("CREATE SERVER shard{0} FOREIGN DATA WRAPPER mysql OPTIONS (HOST '127.0.
 
 
 class Pairer(Client):
-    """Writes a row to each shard in every transaction."""
-
     autocommit = False
 
     def __init__(self, front, number: int, first: int):
@@ -355,7 +347,6 @@ class Pairer(Client):
 
 @pytest.fixture
 def front_of_two(new_server):
-    """A front that uses two-phase commit, and two shards without replicas."""
     shards = [new_server({"server_id": number + 1, "log_bin": "bin",
                           **listening(f"127.0.0.{number + 1}")}) for number in range(SHARDS)]
     front = new_server({"plugin_load_add": "ha_spider", "spider_internal_xa": "ON"}, plugin=None)
@@ -369,7 +360,6 @@ def front_of_two(new_server):
 
 
 def test_what_a_front_has_left_prepared_is_decided_by_its_notes(front_of_two, rng, rounds):
-    """Each transaction is on both shards or on none."""
     front, shards = front_of_two
     acknowledged, decided = set(), 0
     kills = max(FRONT_KILLS_MIN, rounds // ROUNDS_PER_FRONT_KILL)

@@ -46,7 +46,6 @@ def starts_without_engine(server, word: str) -> None:
 
 
 def test_damaged_control_is_named(prepared):
-    """Both copies in CONTROL are damaged."""
     server, folder = prepared
     keep = (folder / "CONTROL").read_bytes()
     damage(folder / "CONTROL", 0, len(keep))
@@ -101,7 +100,6 @@ def test_missing_segment_is_named_and_other_tables_stay_readable(prepared):
 
 
 def test_damaged_segment_gives_errors_not_wrong_rows(prepared, rng):
-    """Reads fail or return correct rows, and the server keeps running."""
     server, folder = prepared
     server.start()
     wanted = {name: server.sql(f"SELECT a, MD5(b) FROM d.{name}") for name in ("one", "two")}
@@ -127,7 +125,6 @@ def test_damaged_segment_gives_errors_not_wrong_rows(prepared, rng):
 
 
 def test_damaged_log_is_named(prepared):
-    """The beginnings of a killed server's log files are damaged, which disables Cheetah."""
     server, folder = prepared
     server.start()
     server.sql("INSERT INTO one SELECT seq + 100000, 'after' FROM seq_1_to_2000", "d")
@@ -143,7 +140,6 @@ def test_damaged_log_is_named(prepared):
 
 
 def test_second_server_on_the_directory_is_refused(prepared, new_server):
-    """A link shares only the engine's folder. The second server works without Cheetah."""
     server, folder = prepared
     server.start()
     second = started(new_server({"cheetah": "ON"}))
@@ -217,7 +213,6 @@ def test_values_that_do_not_fit_each_other_are_adjusted(tmp_path, asked, taken, 
 
 
 def test_plugin_missing_at_drop_leaves_a_named_orphan(prepared):
-    """CHECK names the orphan, DROP removes it, and its name can be reused."""
     server, _ = prepared
     bare = PrivateServer(server.folder, server.options, plugin=False)
     bare.start()
@@ -272,7 +267,6 @@ def test_old_frm_file_is_refused(server):
 
 
 def test_newer_format_is_refused_with_both_versions(prepared):
-    """Both copies in CONTROL have a later version, which the message names."""
     server, folder = prepared
     control = bytearray((folder / "CONTROL").read_bytes())
     version = struct.unpack_from("<I", control, 8)[0]
@@ -284,7 +278,6 @@ def test_newer_format_is_refused_with_both_versions(prepared):
 
 
 def test_foreign_folder_is_not_touched(server):
-    """The engine keeps other files in its folder."""
     server.stop()
     notes = server.data / "#cheetah/notes.txt"
     notes.write_text("mine")
@@ -294,7 +287,6 @@ def test_foreign_folder_is_not_touched(server):
 
 
 def test_scrubbing_finds_damage_before_a_query_does(prepared):
-    """A page of a table is damaged, and no query reads it. The error log names the table."""
     server, folder = prepared
     server.start()
     server.sql("SET GLOBAL cheetah_scrub_rate = 1000")

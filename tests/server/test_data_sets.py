@@ -1,8 +1,7 @@
 """Loads each data set next to the project into InnoDB and Cheetah and compares the tables'
 checksums.
 
-Data sets over 5 MB (compressed) are used only with --large, as in `make check-data`.
-"""
+Data sets over 5 MB (compressed) are used only with --large, as in `make check-data`."""
 
 import pytest
 from cheetah_tools import dump

@@ -65,7 +65,6 @@ class Definer(Client):
 
 
 def check_words(server, name: str) -> None:
-    """Checks that every index finds the same rows as LIKE on its columns."""
     check_table(server, name)
     indexes = server.sql("SELECT index_name, GROUP_CONCAT(column_name ORDER BY seq_in_index) FROM "
                          "information_schema.statistics WHERE table_schema = 'd' AND index_type = "
@@ -81,7 +80,6 @@ def check_words(server, name: str) -> None:
 
 
 def test_words_fit_their_rows_after_kills(server, rng, rounds):
-    """Kills meet writes, and DDL that adds, drops, truncates, loads and renames."""
     run(server, *TABLES)
     for _ in range(min(rounds, KILLS_MAX)):
         writers = [Writer(server, rng.getrandbits(32)) for _ in range(WRITERS)]

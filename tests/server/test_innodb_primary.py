@@ -77,8 +77,6 @@ def terminals(server, form: str):
 
 
 def compare(primary, replica, form: str) -> None:
-    """Compares a snapshot of the primary with the replica at the snapshot's position, while writers
-    run."""
     replica.sql("STOP SLAVE")
     position, wanted = snapshot_sums(primary)
     replica.sql(f"START SLAVE UNTIL master_gtid_pos = '{position}'")

@@ -35,7 +35,6 @@ def test_another_layout_is_refused(new_server, request, tmp_path):
 
 
 def plugin_with(folder, header: str, line: str, planted: str):
-    """Builds a plugin whose layout check was compiled with a changed header."""
     for name in ("include", "sql"):
         shutil.copytree(HEADERS / name, folder / name)
     place = folder / "sql" / header

@@ -39,7 +39,6 @@ def test_entries_that_repeat_their_keys_are_read_changed_and_checked(new_server)
 
 
 def check_indexes(server) -> None:
-    """Compares each index with the rows, and checks the tables."""
     for table, indexes in COVERED.items():
         for index, columns in indexes:
             statement = f"SELECT {columns} FROM {table} {{}} INDEX ({{}}) ORDER BY {columns}"

@@ -93,7 +93,6 @@ def log_bytes(server) -> int:
 
 @pytest.mark.options({"loose_cheetah_log_size_max": "1G", "loose_cheetah_log_file_size": "64M"})
 def test_the_log_of_a_small_database_is_short(server):
-    """The log stays short with the default sizes: initially, with some rows, and after restarts."""
     sizes = [log_bytes(server)]
     server.sql(TABLE.format(1000))
     sizes.append(log_bytes(server))

@@ -20,8 +20,6 @@ def vector(rng) -> str:
 
 
 class Side:
-    """A database whose tables all have one engine."""
-
     def __init__(self, server, engine: str):
         self.server, self.engine, self.name = server, engine, f"in_{engine}".lower()
         server.sql(f"CREATE DATABASE {self.name}")
@@ -49,7 +47,6 @@ def sides(server) -> list:
 
 
 def both(sides: list, text: str):
-    """Executes the statement on both sides, asserts equal answers, and returns the answer."""
     left, right = (side.run(text) for side in sides)
     assert left == right, f"{text}: InnoDB {left}, Cheetah {right}"
     return right
@@ -67,7 +64,6 @@ def near(sides: list, text: str) -> list:
 
 
 def search(sides: list, rng) -> None:
-    """Checks searches on both engines, and that CHECK TABLE finds no damage."""
     for _ in range(8):
         near(sides, SEARCH.format(vector(rng)))
     for side in sides:

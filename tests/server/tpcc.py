@@ -3,8 +3,7 @@ conditions.
 
 The schema, the transaction mix and the conditions (3.3.2) follow the specification. The tables have
 a hundredth of the specified size so that transactions conflict, and there is no think time. The
-load is not a benchmark.
-"""
+load is not a benchmark."""
 
 import random
 from pathlib import Path

@@ -30,8 +30,7 @@ Directives:
     --! innodb-only / --! end      run only on InnoDB, where the engines need different statements
 
 In statements $ENGINE is the engine under test, $DB the database, $ID(NAME) a connection's ID, and
-$FOLDER a scratch folder.
-"""
+$FOLDER a scratch folder."""
 
 import re
 from dataclasses import dataclass, field, replace

@@ -3,8 +3,7 @@
 `sqlscript.py` describes the script language. The tests compare rows, affected rows, info texts, and
 errors and warnings with their numbers and wording. The engine's name is ignored.
 `differences-SERIES.tsv` lists statements whose results differ with one series of the server:
-script, statement and reason.
-"""
+script, statement and reason."""
 
 import difflib
 import shutil

@@ -2,8 +2,7 @@
 `cheetah-io` as a registry would get them.
 
 If cargo-deny is installed, it checks deny.toml too. Building cargo-deny takes three minutes of
-processor time, so the tests do not install it.
-"""
+processor time, so the tests do not install it."""
 
 import json
 import os

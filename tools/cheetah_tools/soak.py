@@ -7,8 +7,7 @@ folders stay. The ledger has a line for each round.
 
 A soak that was stopped continues with the same SEED: the ledgers' rounds of that seed and engine
 count with their time. A round that was interrupted runs again. A failed round runs again at another
-commit. Rounds of another engine, or of an engine that is not a commit's, do not count.
-"""
+commit. Rounds of another engine, or of an engine that is not a commit's, do not count."""
 
 import argparse
 import random

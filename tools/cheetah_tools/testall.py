@@ -2,8 +2,7 @@
 
 Steps that run pytest are counted by its report (JUnit's XML), cargo's by their output, others as 1.
 
-With a server series other than the first, only the steps that need a server run.
-"""
+With a server series other than the first, only the steps that need a server run."""
 
 import argparse
 import os

@@ -3,8 +3,7 @@
 matplotlib draws with placeholder colours that stand for roles (text, grid, an engine). In the SVG
 these become `currentColor` and CSS variables. The page defines the variables; a standalone plot
 includes its own. Text remains text. The mark of a series is the median; a band or a line around it
-extends from the smallest to the largest of all repeats.
-"""
+extends from the smallest to the largest of all repeats."""
 
 import html
 import io

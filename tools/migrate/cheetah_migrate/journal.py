@@ -5,8 +5,7 @@ disk before its first constraint is dropped. The existing tables and constraints
 A group is closed when all its tables and constraints are complete and on disk.
 
 The journal is InnoDB tables in the database `cheetah_migrate`, not in the binary log. The column
-`definition` of `constraints` is a statement that can be run by hand.
-"""
+`definition` of `constraints` is a statement that can be run by hand."""
 
 import json
 from dataclasses import dataclass
