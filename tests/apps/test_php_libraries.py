@@ -14,7 +14,6 @@ def said(side, root, script: str, *words, **more) -> str:
 
 
 def run(side, root, script: str, *words) -> dict:
-    """Runs one of our scripts and returns its result, parsed from JSON."""
     return json.loads(said(side, root, script, *words, timed="use").splitlines()[-1])
 
 

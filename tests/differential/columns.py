@@ -268,7 +268,6 @@ def set_of(rng, name: str) -> Column:
 
 
 def json(rng, name: str) -> Column:
-    """Returns a JSON column: text with a check constraint."""
     return Column(name, "JSON", "text",
                   lambda r: r.choice(["'{}'", "'[1,2,3]'", "'{\"a\": 1}'", "'null'", "'\"s\"'"]),
                   prefix_max=20, must_prefix=True)

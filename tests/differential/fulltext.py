@@ -118,8 +118,6 @@ def by_key_and_rank(row) -> tuple:
 
 
 class Fulltext(Stream):
-    """Statements on tables with full-text indexes."""
-
     ddl_compare = staticmethod(no_matter)   # engines count work in their own ways
 
     def __init__(self, rng, folder):
@@ -134,7 +132,6 @@ class Fulltext(Stream):
         return "id, tag, n, t1, t2, t3"
 
     def next(self) -> list:
-        """Creates the tables first, then returns random statements."""
         return self.new_table() if len(self.tables) < 3 else super().next()
 
     def settles(self, innodb, statement, other) -> bool:
@@ -151,8 +148,6 @@ class Fulltext(Stream):
         fresh = innodb.run(statement.text.replace(f" FROM {name}", " FROM again", 1))
         innodb.run("DROP TABLE again")
         return not difference(statement, fresh, other)
-
-    # --- texts
 
     def word(self, table) -> str:
         """Returns one word from a small vocabulary, so that most searches find rows."""
@@ -196,8 +191,6 @@ class Fulltext(Stream):
     def some_id(self) -> int:
         """Returns a random recent ID. Rows with earlier IDs were mostly deleted."""
         return self.rng.randint(max(1, self.last_id - ROWS_MAX), max(1, self.last_id))
-
-    # --- rows
 
     def insert(self) -> Statement:
         table = self.table()
@@ -247,7 +240,6 @@ class Fulltext(Stream):
         return Statement(f"UPDATE {table.name} SET {self.change(table)} WHERE {self.where()}")
 
     def move(self) -> Statement:
-        """UPDATE of a key column, sometimes with text columns."""
         table = self.table()
         self.last_id += 1
         more = f", {self.change(table)}" if self.rng.random() < 0.4 else ""
@@ -255,7 +247,6 @@ class Fulltext(Stream):
         return Statement(f"UPDATE {table.name} SET {what}{more} WHERE id = {self.some_id()}")
 
     def delete(self) -> Statement:
-        """DELETE of one row, a few rows, or old rows so that tables stay small."""
         where = self.rng.choice([self.where(), self.where(), f"id < {self.last_id - ROWS_MAX}"])
         return Statement(f"DELETE FROM {self.table().name} WHERE {where}")
 
@@ -281,8 +272,6 @@ class Fulltext(Stream):
 
     def end(self) -> Statement:
         return Statement(self.rng.choice(["COMMIT", "COMMIT", "ROLLBACK"]), apply=self.ended)
-
-    # --- definitions
 
     def new_table(self) -> list:
         self.names_made += 1
@@ -327,7 +316,6 @@ class Fulltext(Stream):
         return self.ddl(f"ALTER TABLE {table.name} FORCE{built}")
 
     def drop_column(self, table, column: str) -> None:
-        """Makes the next step drop the column."""
         self.kinds.append((lambda: self.ddl(f"ALTER TABLE {table.name} DROP COLUMN {column}",
                                             self.kinds.pop), 1e9))
 
@@ -335,7 +323,6 @@ class Fulltext(Stream):
         return self.ddl(f"TRUNCATE TABLE {self.table().name}")
 
     def fill(self) -> list:
-        """Fills an empty table with another table's rows by INSERT .. SELECT or LOAD DATA."""
         source = self.table()
         columns, name = self.columns_of(source), f"copy{self.names_made}"
         self.names_made += 1
@@ -356,8 +343,6 @@ class Fulltext(Stream):
                  Statement(f"DELETE FROM {name} WHERE n < 5"), *self.searches(copy, 2),
                  Statement(f"CHECK TABLE {name}"), self.ddl(f"DROP TABLE {name}")]
         return made
-
-    # --- searches
 
     def columns(self, table) -> str:
         """Returns the columns of an index in any order, or rarely others, which is an error."""
@@ -477,7 +462,6 @@ class Fulltext(Stream):
         return operator + word
 
     def spoiled(self, query: str) -> str:
-        """Removes a character from the query or adds one."""
         rng = self.rng
         at = rng.randint(0, len(query))
         if rng.random() < 0.3:

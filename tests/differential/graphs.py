@@ -29,8 +29,6 @@ class Node:
 
 
 class Graph(Stream):
-    """Statements on tables that are connected by foreign keys."""
-
     BESIDE_INNODB = True   # exclude constraints that InnoDB checks in its own order
 
     def __init__(self, rng, folder):
@@ -45,13 +43,11 @@ class Graph(Stream):
                       (self.rebuild, 0.7), (self.redefine, 1.5)]
 
     def next(self) -> list:
-        """Creates the tables and their constraints first, then returns random statements."""
         if len(self.tables) < 5:
             return [self.create()]
         return [self.tie()] if self.constraints < self.to_tie else super().next()
 
     def create(self) -> Statement:
-        """Creates a table. Sometimes the index on `code` is descending."""
         node = Node(f"n{len(self.tables) + 1}")
         direction = " DESC" if self.rng.random() < 0.3 else ""
         unique = "UNIQUE " if self.rng.random() < 0.3 else ""
@@ -117,13 +113,11 @@ class Graph(Stream):
                         f"x{self.rng.randint(1, self.constraints)}")
 
     def rename(self) -> list:
-        """Renames a table. Its constraints follow."""
         node = self.table()
         new = node.name + "r" if len(node.name) < 6 else "n" + node.name[1:].replace("r", "") + "s"
         return [self.ddl(f"RENAME TABLE {node.name} TO {new}", lambda: setattr(node, "name", new))]
 
     def rebuild(self) -> list:
-        """Rebuilds a table by a copy and compares the constraints shown afterwards."""
         name = self.table().name
         return [self.ddl(f"ALTER TABLE {name} FORCE, ALGORITHM = COPY"),
                 Statement("SELECT constraint_name, table_name, referenced_table_name, update_rule, "
@@ -141,8 +135,6 @@ class Graph(Stream):
         if self.rng.random() < 0.15:
             statement = f"TRUNCATE TABLE {name}"
         return self.ddl(statement)
-
-    # --- rows
 
     def number(self) -> str:
         return "NULL" if self.rng.random() < 0.25 else str(self.rng.randint(1, VALUES))

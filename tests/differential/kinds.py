@@ -33,7 +33,6 @@ class Kinds(Stream):
     steps = 0
 
     def next(self) -> list:
-        """Returns one statement, or at regular intervals a query of each name's contents."""
         self.steps += 1
         if self.steps % COMPARE_EVERY == 0:
             return [Statement(f"SELECT * FROM {name}") for name in NAMES]

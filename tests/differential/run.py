@@ -184,7 +184,6 @@ def main(arguments: list) -> int:
 
 
 def report(attempt: Round, found: Difference, choice) -> None:
-    """Prints the difference and its replay line, and saves the statements to a file."""
     REPORTS.mkdir(parents=True, exist_ok=True)
     file = REPORTS / f"{attempt.seed}.sql"
     file.write_text(";\n".join(attempt.history) + ";\n")

@@ -107,7 +107,6 @@ class Twin:
             cursor.close()
 
     def warnings(self) -> list:
-        """Returns the numbers of the last statement's warnings."""
         return [row[1] for row in self.run("SHOW WARNINGS").rows or []]
 
 

@@ -20,7 +20,6 @@ REFUSED = {1062, 1205}
 
 
 def tables(model: str, more: str) -> list:
-    """Returns the CREATE TABLE statements, without an engine."""
     text = LISTS if model == "list" else REGISTERS
     return [text.replace("KEY g", f"tag VARCHAR(40) NOT NULL, {INDEXES[model]}, KEY g")
             if more == WORDS else text]
@@ -211,7 +210,6 @@ class Client:
             raise Unexpected(f"torn row: {self.text}: {row}")
 
     def value(self, cell, lengths: bool):
-        """Converts a cell to the form that the checker expects."""
         if not self.lists:
             return cell
         if lengths:
@@ -219,7 +217,6 @@ class Client:
         return [int(word) for word in cell.split(",")] if cell else []
 
     def write(self, step):
-        """Appends to a list, or writes or deletes a register."""
         key, value = step.keys[0], step.value
         if step.via == "replace" and self.lists:
             return (yield from self.append_by_replacing(step))

@@ -10,8 +10,6 @@ PLACE = Path(__file__).resolve().parent / "differences.tsv"
 
 
 class Differences:
-    """The lines of one suite, as a map from case to reason."""
-
     def __init__(self, suite: str, place: Path = PLACE):
         self.suite, self.place = suite, place
         self.lines = place.read_text().splitlines()

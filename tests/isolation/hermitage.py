@@ -33,8 +33,6 @@ BEGIN, END = ("<!-- hermitage: written by tests/isolation/hermitage.py --write -
 
 
 class Cell:
-    """One scenario at one level on one engine."""
-
     def __init__(self, scenario, entries: list, final: tuple):
         self.entries, self.final = entries, final
         self.anomaly = scenario.anomaly(Went(entries, final))
@@ -96,7 +94,6 @@ class Grid:
                             scenario, level, snapshot_isolation, engine)
 
     def play(self, scenario, level: str, snapshot_isolation: bool, engine: str) -> Cell:
-        """Plays one cell on fresh tables."""
         database = fresh_database(self.server, "hermitage")
         for text in [*(f"{table} ENGINE={engine}" for table in scenario.tables), *scenario.rows]:
             self.server.sql(text, database)
@@ -110,7 +107,6 @@ class Grid:
                 if key[3] == CHEETAH and (*key[:3], INNODB) in self.cells]
 
     def differing(self) -> list:
-        """Returns the pairs whose cells differ."""
         return [pair for pair in self.pairs()
                 if self.cells[(*pair, INNODB)].key() != self.cells[(*pair, CHEETAH)].key()]
 
@@ -161,7 +157,6 @@ class Grid:
         return "\n".join(lines)
 
     def table(self, snapshot_isolation: bool) -> list:
-        """Returns the rows of the table, the head first."""
         engines = [e for e in (INNODB, CHEETAH)
                    if snapshot_isolation in self.features.snapshot_isolation(e)]
         columns = [(level, engine) for level in LEVELS for engine in engines]

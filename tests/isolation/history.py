@@ -20,8 +20,6 @@ COMMITTED, ABORTED, UNKNOWN = "committed", "aborted", "unknown"
 
 
 class Op:
-    """One statement, or its effect on one key."""
-
     __slots__ = ("kind", "sent", "answered", "seen", "key", "value", "undone", "lengths", "covered",
                  "words")
 
@@ -43,8 +41,6 @@ class Op:
 
 
 class Txn:
-    """One transaction of one client."""
-
     __slots__ = ("number", "client", "level", "status", "ops", "end", "autocommit")
 
     def __init__(self, number, client, level, ops=None, status=COMMITTED, end=(0, 0),
@@ -58,8 +54,6 @@ class Txn:
 
 
 class History:
-    """Transactions, the final state, and the kind of objects."""
-
     def __init__(self, model: str, txns: list, final: dict, snapshot_isolation=False, engine="",
                  dirty_reads=False):
         self.model = model                              # "list" or "register"

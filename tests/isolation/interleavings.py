@@ -394,7 +394,6 @@ def shrink(stage: Stage, script: Script) -> Comparison:
 
 
 def report(stage: Stage, script: Script, comparison: Comparison, choice) -> None:
-    """Prints the shortest form and saves it to a file."""
     short = shrink(stage, script)
     text = (f"{short.script.text().split(chr(10) + '/*')[0]}\n"
             f"{(short if short.fails() else comparison).text()}")

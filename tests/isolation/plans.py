@@ -28,8 +28,6 @@ class Step:
 
 
 class Planner:
-    """Makes the plans of one history."""
-
     def __init__(self, seed, model: str, levels, groups: int = 2, more: str = ""):
         self.more, self.recent = more, {}   # group -> pairs of a key and a value
         self.rng, self.model, self.levels = random.Random(seed), model, tuple(levels)
@@ -100,7 +98,6 @@ class Planner:
         return steps
 
     def write(self, key: int) -> Step:
-        """Returns an append, or a register's new value or deletion."""
         self.values += 1
         if self.model == "list":
             hows = ["upsert", "upsert", "update", "replace"]
@@ -134,5 +131,4 @@ class Planner:
         steps.insert(last + 1, Step(BACK))
 
     def keys_used(self) -> range:
-        """Returns all keys that were ever in use."""
         return range(self.next_group * KEYS_PER_GROUP)

@@ -198,7 +198,6 @@ def families(name: str, meaning: str, text: str, anomaly,
 
 
 def has_orphan(went: Went) -> bool:
-    """Returns whether a child has lost its parent."""
     return ORPHAN in went.final.values()
 
 

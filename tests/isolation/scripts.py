@@ -28,7 +28,6 @@ class Scene(namedtuple("Scene", "tables rows looks plant")):
     row that is planted as a difference."""
 
     def create(self, engine: str) -> list:
-        """Returns the statements that create and fill the tables."""
         return [*(f"{text} ENGINE={engine}" for text in self.tables.values()), *self.rows]
 
     def drop(self) -> list:
@@ -56,7 +55,6 @@ class Script:
         return Script(self.seed, self.level, steps, self.impatient, self.scene)
 
     def text(self) -> str:
-        """Returns the script as SQL, with a comment that names each step's session."""
         head = [f"-- seed {self.seed}, {self.level}"
                 + (f", timeout of 1 s: {', '.join(self.impatient)}" if self.impatient else "")]
         head += [f"{text};" for text in (*self.scene.tables.values(), *self.scene.rows)]

@@ -198,7 +198,6 @@ class Play:
         return play.entries
 
     def run(self, steps, first: int = 0) -> list:
-        """Runs the steps, numbered from `first`; returns all entries so far."""
         for number, (name, text) in enumerate(steps, first):
             entry = Entry(number, name, text)
             self.entries.append(entry)

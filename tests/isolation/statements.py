@@ -25,8 +25,6 @@ def number_or_text(text: str):
 
 
 class Statement:
-    """One statement and the number of its step."""
-
     def __init__(self, text: str, number: int = 0):
         self.text, self.number, self.is_vain = text, number, False
         index, where, values = INDEX.search(text), WHERE.search(text), VALUES.search(text)

@@ -76,8 +76,6 @@ WITH_WORDS = [("list", RR, False), ("list", ALL, False), ("register", ALL, False
 
 
 class Played:
-    """A history and the checker's findings."""
-
     def __init__(self, model: str, levels: str, snapshot_isolation: bool, seed: int, bug: str = "",
                  threads: bool = False, full_text: bool = False):
         words = [player(), "--model", model, "--levels", levels, "--seed", str(seed),

@@ -28,7 +28,6 @@ REFUSED = "refused"   # the outcome of a step that was rightly refused
 
 
 def tables(action: str) -> list:
-    """Returns the CREATE TABLE statements, without an engine."""
     return [REPLACED if action == RESTRICT else KEPT,
             CHILDREN.format(action, RESTRICT if action == RESTRICT else CASCADE)]
 
@@ -47,7 +46,6 @@ class TiedClient(Client):
                 "(SELECT COUNT(*) FROM h JOIN p ON p.v = h.v AND p.id = h.id)")
 
     def read_text(self, step) -> str:
-        """Returns the statement that reads the children, the parents, or both."""
         keys, group = step.keys, step.keys[0] // KEYS_PER_GROUP
         listed = ", ".join(map(str, keys))
         text = {"id": f"SELECT id, v FROM h WHERE id = {keys[0]}",
@@ -110,7 +108,6 @@ class TiedClient(Client):
         return "" if self.action == RESTRICT and self.level == "READ COMMITTED" else LOCKING
 
     def change_parent(self, how: str, key: int, value):
-        """Changes or inserts the parent; the child follows or is inserted."""
         child = self.child(key, value) + f" ON DUPLICATE KEY UPDATE v = {value}"
         if how == "update":
             answer, affected = yield from self.several(f"UPDATE p SET v = {value} WHERE id = {key}")
@@ -125,7 +122,6 @@ class TiedClient(Client):
         return answer, WRITE if affected else ""
 
     def change_by_hand(self, how: str, key: int, value):
-        """Inserts the new parent, changes the child, and deletes the old parent."""
         outcome, sent, answered = answer = yield f"SELECT v FROM h WHERE id = {key} FOR UPDATE"
         if outcome.error or (how == "update" and not outcome.rows):
             return answer, "" if outcome.error else LOCKING
@@ -154,7 +150,6 @@ class TiedClient(Client):
         return answer, self.found(affected[0]) if affected else ""
 
     def delete_both(self, key: int):
-        """Locks the child to learn its parent, then deletes the child and the parent."""
         outcome, sent, answered = answer = yield f"SELECT v FROM h WHERE id = {key} FOR UPDATE"
         if outcome.error or not outcome.rows:
             return answer, "" if outcome.error else LOCKING

@@ -36,7 +36,6 @@ class Wait:
         self.value, self.row, self.held_shared = value, row, held.startswith("S")
 
     def place(self) -> tuple:
-        """Returns the record waited for."""
         return self.table, self.index, self.value, self.row
 
     def is_as(self, other) -> bool:
@@ -82,7 +81,6 @@ def cheetah_waits(root, sessions: dict) -> list:
 
 
 def cheetah_deadlock(root, sessions: dict) -> list:
-    """Returns the waits of the latest deadlock."""
     text = (root.must("SHOW ENGINE CHEETAH STATUS").rows[0][2]
             .partition("LATEST DETECTED DEADLOCK")[2].partition("WE ROLL BACK")[0])
     found = [MEMBER.search(member).groups() for member in text.split("*** (")[1:]]

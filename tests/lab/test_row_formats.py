@@ -9,7 +9,6 @@ COUNTS = (1, 16, 128)
 
 
 def form(load_s, size, status, compressions=0, succeeded=0, cached=(), overflow=()):
-    """Returns the values of one format in three repeats."""
     values = {"load_rows": [60_000] * 3, "rows": [240_000] * 3,
               "load_s": [load_s * by for by in SLOWER], "bytes": [size] * 3,
               "data_length": [status] * 3, "index_length": [0] * 3, "status_bytes": [status] * 3}
@@ -40,7 +39,6 @@ VALUES = {
 
 
 def near(values, wanted):
-    """Returns whether there are three repeats, each with the wanted value."""
     return len(values) == 3 and all(abs(value - wanted) < 1e-6 for value in values)
 
 

@@ -111,8 +111,6 @@ class Changes:
         return (f"SELECT seq id, {generation} gen, REPEAT('word {generation} ', 20) pad "
                 f"FROM mysql.seq_1_to_{ROWS} WHERE seq IN ({numbers})")
 
-    # The journal.
-
     def change(self, after: dict, *steps, between=()) -> None:
         """Runs `steps` (statements or functions), after which the names have the rows `after`.
         During the steps they may have the old rows, the new rows, or rows from `between`."""
@@ -138,8 +136,6 @@ class Changes:
         name = self.rng.choice(list(names))
         return name, self.new_rows(self.rows[name])
 
-    # Ordinary changes of rows.
-
     def do_update(self) -> None:
         name, rows = self.anew(TABLES)
         self.run("BEGIN")
@@ -147,8 +143,6 @@ class Changes:
         self.rows[name] = rows
         self.run(f"UPDATE d.{JOURNAL} SET allowed = '{digest(rows.items())}' WHERE name = '{name}'")
         self.run("COMMIT")
-
-    # Replacing the table under a name.
 
     def do_swap_by_copy(self) -> None:
         name = self.rng.choice([name for name in TABLES if name != "other"])
@@ -206,8 +200,6 @@ class Changes:
         self.change({name: rows}, f"TRUNCATE TABLE d.{name}",
                     f"INSERT INTO d.{name} (id, gen, pad) {self.query(rows)}", between=({},))
 
-    # Changes of definitions that keep the rows.
-
     def alter(self, name: str, *alterations: str) -> None:
         for alteration in alterations:
             self.run(f"ALTER TABLE d.{name} {alteration}")
@@ -232,8 +224,6 @@ class Changes:
     def do_partition_and_back(self) -> None:
         self.alter(self.rng.choice(["swapped", "changed"]), "PARTITION BY HASH (id) PARTITIONS 3",
                    "REMOVE PARTITIONING")
-
-    # Partitions.
 
     def do_reorganize(self) -> None:
         name = self.rng.choice(["ranged", "parted"])

@@ -73,8 +73,6 @@ class Loop:
 
 
 class Parser:
-    """Parses lines and keeps open blocks on a stack."""
-
     def __init__(self, text: str, name: str):
         self.lines, self.name, self.delimiter = text.splitlines(), name, ";"
         self.blocks = [("", [], BOTH)]   # (kind, steps, where)

@@ -93,7 +93,6 @@ class Side:
             time.sleep(0.02)
 
     def check_tables(self) -> None:
-        """Checks that all tables left by the script are intact."""
         tables = self.server.sql("SELECT table_name FROM information_schema.tables "
                                  f"WHERE table_schema = '{DATABASE}' "
                                  "AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY 1")
@@ -162,7 +161,6 @@ class Sent(threading.Thread):
 
 
 def drop_databases(server) -> None:
-    """Drops all databases that a script created."""
     for (name,) in server.sql("SHOW DATABASES LIKE 'sqltest%'"):
         server.sql(f"DROP DATABASE `{name.replace('`', '``')}`")
 

@@ -21,7 +21,6 @@ MANIFEST = ("cheetah snapshot 1\ndatabase 07\nepoch 3\nlog 1 2\nwithdrawn 0\nnot
 
 @pytest.fixture
 def made(tmp_path):
-    """A backup of two files in a folder."""
     source = tmp_path / "source"
     source.mkdir()
     target = copying.Folder(tmp_path / "backup")
@@ -122,8 +121,6 @@ def test_each_file_of_a_snapshot_goes_as_soon_as_it_is_taken(tmp_path):
 
 
 def take_all(root, base):
-    """Makes a backup of a snapshot with one file of each kind; returns its folder and its
-    record."""
     folder, target = root / "snapshot", copying.Folder(root)
     paths = ["seg/1.seg", "chg/3.chg", "map-1.base", "map-1.log", "wal/000000000001.log", "CONTROL"]
     for path in (*paths, "MANIFEST"):
@@ -243,7 +240,6 @@ def test_an_error_of_the_disk_is_told_by_the_step_that_meets_it(tmp_path, monkey
 
 @pytest.fixture
 def synced(monkeypatch):
-    """The inode numbers of all files and folders that were synced."""
     numbers, sync = set(), os.fsync
 
     def noted(handle):

@@ -69,7 +69,6 @@ def test_apache_alone_is_refused_and_a_choice_with_mit_is_not(deny, tmp_path, li
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory):
-    """The folder of each crate's unpacked package."""
     place = tmp_path_factory.mktemp("packages")
     words = ["cargo", "package", "--quiet", "--offline", "--no-verify", "--allow-dirty"]
     words += [word for crate in CRATES for word in ("--package", crate)]

@@ -26,7 +26,6 @@ def files(folder: Path, suffixes: tuple):
 
 
 def documents() -> list:
-    """Returns all Markdown files of the project, as relative paths."""
     return sorted(str(path.relative_to(PROJECT)) for path in files(PROJECT, (".md",)))
 
 

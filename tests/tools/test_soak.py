@@ -98,7 +98,6 @@ def test_rounds_of_another_seed_or_engine_do_not_count(monkeypatch):
 
 
 def test_rounds_count_that_others_have_run_of_the_engine(monkeypatch, capsys):
-    """Rounds from another machine or another commit count, unless they failed there."""
     for number, result in ((1, "good"), (2, "failed"), (3, "good")):
         soak.note("a commit", soak.engine_of_project(), 5, number, 3, 0, 1000, result, "a command")
     soak.LEDGER.rename(soak.LANDED)
@@ -120,7 +119,6 @@ def test_a_soak_that_failed_goes_on_at_another_commit_only(monkeypatch):
 
 
 def test_several_rounds_run_at_a_time(capsys):
-    """Each round runs once, and two rounds really run at the same time."""
     both, numbers = threading.Barrier(2, timeout=10), []
 
     def run(number, _command):

@@ -262,7 +262,6 @@ class Machine:
         return self.run("apt-get update")
 
     def add(self, *files: Path) -> None:
-        """Adds packages to the archive inside this machine, which `offer` configures as well."""
         folder = self.inside(OWN)
         folder.mkdir(exist_ok=True)
         for file in files:
@@ -305,7 +304,6 @@ class Machine:
         return found[1] if found and found[0] == "installed" else ""
 
     def plugin(self) -> str:
-        """Returns the target of the plugin's link in the server's folder."""
         return self.run(f"readlink {LINK}; true").strip()
 
     def watch_plugin(self) -> None:
@@ -359,7 +357,6 @@ def changed(file: Path, target: Path, servers: list, version: str = "", also: st
 
 
 def plain(folder: Path, name: str, version: str, depends: str = "") -> Path:
-    """Builds an empty package that belongs to no other project."""
     root = Path(tempfile.mkdtemp(dir=PLACE))
     root.chmod(0o755)
     needs = f"Depends: {depends}\n" if depends else ""

@@ -19,7 +19,6 @@ ANYWAY = "-o Cheetah::Upgrade=anyway"
 
 @pytest.fixture(scope="module")
 def base():
-    """Builds the machine from which all machines are copied."""
     reason = machines.why_not()
     if reason:
         pytest.skip(f"no machine to upgrade: {reason}")
@@ -46,13 +45,11 @@ def other(base) -> str:
 
 @pytest.fixture(scope="module")
 def engine(base, tmp_path_factory):
-    """The engine's package, built like `make deb`."""
     return Path(shutil.copy(package.make()[0], tmp_path_factory.mktemp("engine")))
 
 
 @pytest.fixture
 def machine(base, tmp_path):
-    """A machine with a running server."""
     made = machines.Machine(machines.PLACE / "tmp" / tmp_path.name)
     try:
         made.offer("now")
@@ -65,7 +62,6 @@ def machine(base, tmp_path):
 
 @pytest.fixture
 def shop(machine, engine):
-    """A machine with the engine and its tables."""
     machine.install(engine)
     create_tables(machine)
     return machine
@@ -94,7 +90,6 @@ def assert_tables(machine, after: str = "") -> None:
 
 
 def assert_rows(machine) -> None:
-    """Asserts that the server runs and has the rows."""
     assert machine.server_runs(), machine.log()
     assert machine.sql(COUNT) == ROWS
 
@@ -214,7 +209,6 @@ def test_without_a_compiler_it_is_refused_too(shop, ours):
 
 
 def test_a_server_without_a_plugin_anyway(shop, ours, other):
-    """The server does not start, and after a downgrade it has its tables."""
     shop.offer("now", "other")
     shop.run(f"apt-get -y -q {ANYWAY} upgrade; true")
     assert shop.version(CORE) == other and shop.plugin() == ""
@@ -332,8 +326,6 @@ def test_a_first_installation_without_a_plugin(machine, engine, other):
 
 
 def test_an_older_engine(shop, engine, ours, tmp_path):
-    """An older engine can use the tables. If a later engine has added an unknown feature, the older
-    engine does not start and changes nothing."""
     older = machines.changed(engine, tmp_path / "older.deb", servers=[ours], version="0.0.9")
     assert "0.0.9 is older than" in shop.install(older)
     assert_tables(shop, after="restart")
@@ -349,8 +341,6 @@ def test_an_older_engine(shop, engine, ours, tmp_path):
 
 
 def test_a_container(machine, engine, tmp_path):
-    """The start script creates a database and reuses it on the next start. Without a password
-    setting it fails and names the setting."""
     machine.install(engine)
     machine.run("service mariadb stop; rm -rf /var/lib/mysql/*")
     shutil.copy(package.PACKAGING / "container-start", machine.inside("/usr/sbin"))

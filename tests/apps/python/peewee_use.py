@@ -23,7 +23,6 @@ class User(Base):
 
 
 class Note(Base):
-    """A note, which may answer another note."""
     user = peewee.ForeignKeyField(User, backref="notes", on_delete="CASCADE")
     answers = peewee.ForeignKeyField("self", null=True, backref="answered", on_delete="SET NULL")
     text = peewee.TextField()
@@ -38,7 +37,6 @@ class Tag(Base):
 
 
 class NoteTag(Base):
-    """Assigns a tag to a note."""
     note = peewee.ForeignKeyField(Note, on_delete="CASCADE")
     tag = peewee.ForeignKeyField(Tag, on_delete="RESTRICT")
 
