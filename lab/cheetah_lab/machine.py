@@ -40,7 +40,6 @@ def told(about: dict) -> str:
 
 
 def versions() -> dict:
-    """Returns the versions of the server, of the compared engines, and of the lab's libraries."""
     state = setup.ensure()
     found = {"MariaDB": state["package_version"],
              "MyRocks": setup.absent().get("MyRocks") and "absent" or state["package_version"],

@@ -214,7 +214,6 @@ class Going:
         return False
 
     def close(self) -> None:
-        """Ends what the trial started, if it has not ended."""
         self._turns.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 

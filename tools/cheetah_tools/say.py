@@ -36,7 +36,6 @@ class PatientOutput:
             return len(text)
 
     def flush(self) -> None:
-        """Flushes, like `write`."""
         try:
             self._inner.flush()
         except BrokenPipeError:
@@ -94,7 +93,6 @@ class Progress:
         self._draw()
 
     def add(self, amount: int) -> None:
-        """Advances by `amount`."""
         self.done += amount
         now = time.monotonic()
         if self.live and now - self.shown >= 0.1:

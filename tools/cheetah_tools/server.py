@@ -198,7 +198,6 @@ class PrivateServer:
         self.socket.unlink(missing_ok=True)
 
     def write_configuration(self) -> Path:
-        """Writes my.cnf; returns its path."""
         lines = {
             "datadir": self.data, "socket": self.socket, "pid_file": self.folder / "pid",
             "basedir": SERVER / "usr", "lc_messages_dir": SERVER / "usr/share/mysql",

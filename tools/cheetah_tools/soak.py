@@ -42,7 +42,6 @@ class Scenario:
         self.name, self.weight, self.words = name, weight, [*tool, *words]
 
     def command(self, seed: int) -> list:
-        """Returns the command that runs a round with a seed."""
         return [*self.words, "--seed", str(seed)]
 
 
@@ -106,7 +105,6 @@ class Soak:
                 self._add(scenario.name, *self.finished[number])
 
     def work(self, run_round) -> None:
-        """Runs rounds until the time is up or one fails."""
         while (todo := self._begin()):
             self._end(*todo, *run_round(todo[0], todo[2]))
 
@@ -217,7 +215,6 @@ def rounds_of(commit: str, engine: str, seed: int) -> dict:
 
 
 def note(*cells) -> None:
-    """Appends a line to the ledger."""
     LEDGER.parent.mkdir(parents=True, exist_ok=True)
     date = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
     with open(LEDGER, "a", encoding="utf-8") as ledger:

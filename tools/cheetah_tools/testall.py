@@ -108,7 +108,6 @@ class Sum:
         self.bad, self.reasons = set(), []   # failed or skipped
 
     def add(self, running: Running) -> None:
-        """Counts a finished step and prints its result."""
         name, text = running.step.name, running.log.read_text(errors="replace")
         ok = running.process.returncode == 0
         passed, failed, skipped = counts(text, running.report, ok)

@@ -161,7 +161,6 @@ def scale(axis, set_scale, plot: dict) -> None:
 
 
 def legend(figure, axes) -> None:
-    """Places the legend above the axes, in rows that fit."""
     handles, labels = axes.get_legend_handles_labels()
     columns = 3 if max(map(len, labels)) < 30 else 2
     figure.legend(handles, labels, loc="outside upper left", ncols=min(columns, len(labels)),
@@ -169,7 +168,6 @@ def legend(figure, axes) -> None:
 
 
 def axis_label(plot: dict) -> str:
-    """Returns the label of the value axis: the name of the unit, or the experiment's own label."""
     label = plot["y_label"]
     name = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "1/s": "per second",
             "bytes": "bytes on disk"}.get(label, label)

@@ -58,7 +58,6 @@ class DataSets(Experiment):
         return "" if self.sets() else f"no such data sets: {self.option['data']}"
 
     def run(self, trial):
-        """For each data set: the dump and its measurements, then other forms in fresh servers."""
         asked = cells.chosen(self.option["measures"], list(UNITS), "measure")
         for name in self.sets():
             trial.step(f"{name}: making it ready")

@@ -63,7 +63,6 @@ class Transactions(Experiment):
             yield from self.at_a_rate(trial)
 
     def cells(self, trial):
-        """Loads once; then measures each workload with each number of connections."""
         option = self.option
         of, counts = cells.tables(option["rows"]), [*map(int, option["connections"].split(","))]
         logs = {"innodb_log_file_size": CELL_LOG_BYTES,

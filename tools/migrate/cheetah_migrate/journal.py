@@ -33,8 +33,6 @@ TABLES = {
 
 @dataclass
 class Member:
-    """A table of a group in the journal."""
-
     number: int
     place: Place
     before: str
@@ -63,7 +61,6 @@ class Journal:
         self.server = server
 
     def make(self) -> None:
-        """Creates the journal's tables if they do not exist."""
         self.server.run(f"CREATE DATABASE IF NOT EXISTS {DATABASE} CHARACTER SET utf8mb4 "
                         "COLLATE utf8mb4_bin")
         for label, columns in TABLES.items():
@@ -175,4 +172,3 @@ class Journal:
 
 def row(*values) -> str:
     return ", ".join(map(value, values))
-
