@@ -1,5 +1,4 @@
-"""Describes what a run was measured on: the machine, the versions of the programs, and hashes of
-the plugin and of the lab's code."""
+"""Describes what a run was measured on: machine, versions, and hashes of plugin and code."""
 
 import hashlib
 import os

@@ -111,8 +111,7 @@ HOLDS, FAILS, OPEN = "holds", "does not hold", "not decided"
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on a claim. `outcome` is HOLDS, FAILS or OPEN (too much noise, or not measured);
-    `why` contains the figures."""
+    """The verdict on a claim: HOLDS, FAILS or OPEN (noise, or not measured). `why`: the figures."""
 
     claim: str
     outcome: str

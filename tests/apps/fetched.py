@@ -22,8 +22,7 @@ LOCK, SOURCES_LOCK = HERE / "requirements.lock", HERE / "sources.lock"
 
 
 def debian(name: str, packages: list, programs: list) -> Path:
-    """Returns the folder with these Debian packages unpacked, including any libraries that
-    `programs` (paths in the folder) lack."""
+    """Returns the folder with these Debian packages and the libraries that its `programs` lack."""
     return made(name, repr((packages, programs)), lambda fresh: unpack(packages, programs, fresh))
 
 
@@ -159,8 +158,7 @@ def go_program(folder: str, module: str, package: str, patch: dict) -> Path:
 
 
 def made(name: str, recipe: str, make) -> Path:
-    """Returns the folder `name`, which `make(fresh)` builds unless it exists with the same recipe.
-    Skips the test if the build fails."""
+    """Returns the folder `name`, made if its recipe is new. Skips the test if the build fails."""
     place, key = PLACE / name, hashlib.sha256(recipe.encode()).hexdigest()
     marker = place / "cheetah-recipe"
     if marker.exists() and marker.read_text() == key:

@@ -178,9 +178,8 @@ def left_out(type_text: str) -> dict:
 
 
 def prefix_of(type_text: str, length: int) -> int:
-    """Returns the maximum length of an index prefix. It is 0 in cp1250_czech_cs because there a
-    prefix of a larger string may be the smaller prefix, and the server looks up ranges by prefixes
-    in any engine."""
+    """Returns the maximum length of an index prefix: 0 in cp1250_czech_cs, where a larger string
+    may have the smaller prefix, and the server looks up ranges by prefixes in any engine."""
     return 0 if "czech_cs" in type_text else length
 
 
@@ -191,9 +190,8 @@ def has_expansions(type_text: str) -> bool:
 
 
 def like_of(rng, column: Column) -> str:
-    """Returns a quoted LIKE pattern. It selects an index range, except in a binary collation that
-    pads with spaces. There the range would start at the padded letter, so in any engine it would
-    miss the letter followed by a tab."""
+    """Returns a quoted LIKE pattern of an index range, except in a binary collation that pads with
+    spaces: there any engine starts at the padded letter and misses the letter before a tab."""
     letter = rng.choice(["a", "A", "s", ""])
     misses_tabs = column.type_text.endswith("_bin") and "_nopad_" not in column.type_text
     return f"'%{letter}%'" if misses_tabs else f"'{letter}%'"

@@ -203,8 +203,7 @@ class Fulltext(Stream):
         return re.sub(r"^\(\d+", f"({self.some_id()}", self.row(table))
 
     def has_one_key(self, table) -> bool:
-        """Returns whether the ID alone is a key. Otherwise a row with an existing ID would be
-        added, not replaced."""
+        """Returns whether the ID alone is a key. Else an existing ID is added, not replaced."""
         return table.key in ("PRIMARY KEY (id)", "PRIMARY KEY (id DESC)", "UNIQUE KEY u (id)")
 
     def replace(self) -> Statement:
@@ -353,8 +352,7 @@ class Fulltext(Stream):
         return ", ".join(columns)
 
     def search(self) -> list:
-        """Runs searches whose rows, but not ranks, are compared: InnoDB counts deleted rows and
-        estimates the row count."""
+        """Searches without ranks: InnoDB counts deleted rows and estimates the row count."""
         return [*self.outside(), *self.searches(self.table(), self.rng.randint(2, 6))]
 
     def searches(self, table, count: int) -> list:
@@ -379,8 +377,7 @@ class Fulltext(Stream):
         return Statement(f"SELECT id, tag, n FROM {table.name} WHERE {match}")
 
     def ranks(self) -> list:
-        """Compares rows, ranks and their order. The searches run on a copy of a table because
-        InnoDB counts rows that were deleted."""
+        """Compares rows and ranks, on a copy of a table because InnoDB counts deleted rows."""
         rng, table, copy = self.rng, self.table(), f"copy{self.names_made}"
         self.names_made += 1
         made = [*self.outside(), self.ddl(f"CREATE TABLE {copy} LIKE {table.name}"),

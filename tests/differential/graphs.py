@@ -82,10 +82,9 @@ class Graph(Stream):
                         f"{parent.name} ({columns}){actions}{how}")
 
     def disturbs(self, ties: dict) -> bool:
-        """Returns whether a row may lose two parents in one statement while the action of one
-        constraint changes a column in the index of the other constraint. InnoDB then looks up the
-        other parent again, and the order of constraints decides whether that parent was already
-        deleted (docs/users/limits.md)."""
+        """Returns whether a row may lose two parents in one statement while one constraint's action
+        changes a column in the other's index. InnoDB then looks up the other parent again, and the
+        order of constraints decides whether it was already deleted (docs/users/limits.md)."""
         if not self.BESIDE_INNODB:
             return False
         numbers = [(tie, actions) for tie, actions in ties.items() if tie[1] != "of"]

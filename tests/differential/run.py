@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Differential test: the same random statements on an InnoDB twin and a Cheetah twin, in one
-server.
+"""Differential test: the same random statements on twins of InnoDB and Cheetah.
 
 A round has its own seed, its own tables and 500 statements. A difference ends the round, prints one
 line that replays it, and saves the round's statements to a file. `--plant` changes a row of one

@@ -119,9 +119,8 @@ class Client:
         return answer
 
     def back(self, plan):
-        """Runs ROLLBACK TO SAVEPOINT. If the transaction had not used the engine before the
-        savepoint, the server rolls back the engine's whole transaction, and the next statement
-        begins a new one."""
+        """Runs ROLLBACK TO SAVEPOINT. If the engine was not used before the savepoint, the server
+        rolls back its whole transaction, and the next statement begins a new one."""
         answer = yield "ROLLBACK TO SAVEPOINT s"
         if self.saved is not None:
             for op in self.txn.ops[self.saved:]:
@@ -199,8 +198,7 @@ class Client:
                              f"{self.text}")
 
     def pad(self, value) -> str:
-        """Returns an SQL expression for the `pad` column: the row's last value, repeated to up to
-        tens of kilobytes."""
+        """Returns `pad` as SQL: the row's last value, repeated to up to tens of kilobytes."""
         return f"REPEAT('{value},', {self.run.copies})"
 
     def expect_whole(self, row) -> None:

@@ -1,5 +1,4 @@
-"""Determines by test scripts how the engines of a server behave, and which reasons for differences
-can apply.
+"""Determines by scripts how a server's engines behave and which reasons for differences apply.
 
 `Features` plays tiny scripts: Does a reader wait for an open writer? Do writers of two different
 rows wait for each other? Does START TRANSACTION WITH CONSISTENT SNAPSHOT take a snapshot? Only

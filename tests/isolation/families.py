@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Interleavings of statements on parents and children: like `interleavings.py`, on tables tied by
-foreign keys.
+"""Interleavings on parents and children: like `interleavings.py`, on tables tied by foreign keys.
 
 Deleting a parent or changing its key is refused, cascades to its children, or sets their reference
 to NULL. One of the child tables has children of its own. A difference must have a reason from

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Plays Hermitage's scenarios at all four levels, with snapshot isolation off and on, on InnoDB and
-on Cheetah in one server.
+"""Plays Hermitage's scenarios on both engines, at all levels, with snapshot isolation off and on.
 
 Every step is compared: rows, changed rows, errors, waits, and when waiting sessions continue. A
 cell that differs must be listed in differences.tsv with its reason, and a listed cell must differ:
@@ -130,9 +129,8 @@ class Grid:
         return failures
 
     def allowed(self, pair: tuple) -> bool:
-        """Returns whether InnoDB shows the anomaly at this level. Cheetah treats READ UNCOMMITTED
-        as READ COMMITTED, and in InnoDB a dirty read may prevent an anomaly, so READ COMMITTED
-        counts too."""
+        """Returns whether InnoDB shows the anomaly at this level, or at READ COMMITTED: Cheetah has
+        no READ UNCOMMITTED, and dirty reads may prevent an anomaly in InnoDB."""
         levels = [pair[1], "READ COMMITTED"] if pair[1] == "READ UNCOMMITTED" else [pair[1]]
         return any(self.cells[pair[0], level, pair[2], INNODB].anomaly for level in levels)
 

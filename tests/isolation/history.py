@@ -1,5 +1,4 @@
-"""A history: what clients did and saw. It can be saved to a file and checked again (`checker.py
-FILE`).
+"""A history: what clients did and saw. `checker.py FILE` checks a saved one again.
 
 Times are numbers from one counter, taken when a statement is sent and when its answer arrives. The
 server executed the statement between these two times."""

@@ -1,5 +1,4 @@
-"""Hermitage's scenarios (Martin Kleppmann, github.com/ept/hermitage, mysql.md): the statements of
-each session, and the condition for an anomaly.
+"""Hermitage's scenarios (Martin Kleppmann, github.com/ept/hermitage, mysql.md), as scripts.
 
 Each scenario is a script over `test (id INT PRIMARY KEY, value INT)` with the rows (1, 10), (2,
 20), and a function that examines the outcome. An anomaly requires that the transactions concerned

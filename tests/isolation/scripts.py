@@ -23,9 +23,8 @@ READS = (*("", "", "", " FOR UPDATE", " FOR UPDATE", " LOCK IN SHARE MODE") * 3,
 
 
 class Scene(namedtuple("Scene", "tables rows looks plant")):
-    """The tables on which scripts are played. `tables` maps names to definitions without an engine,
-    `looks` lists every way to read a table as (table, index, condition), and `plant` deletes the
-    row that is planted as a difference."""
+    """Tables for scripts. `tables`: name -> definition without an engine; `looks`: every way to
+    read a table (table, index, condition); `plant`: deletes the row planted as a difference."""
 
     def create(self, engine: str) -> list:
         return [*(f"{text} ENGINE={engine}" for text in self.tables.values()), *self.rows]

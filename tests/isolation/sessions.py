@@ -1,5 +1,4 @@
-"""Runs sessions of one server step by step: after a statement is sent, it either answers or is
-observed to wait.
+"""Runs sessions of one server step by step: a statement answers or is observed to wait.
 
 A wait is observed, not inferred from elapsed time: the connection's thread in the server sleeps
 (state S in /proc), and several checks in a row find no context switch. A thread that computes or
@@ -122,8 +121,7 @@ class Session:
 
 
 def settle(sessions) -> list:
-    """Waits until every session with a running statement has answered or sleeps; returns (session,
-    outcome) in order of arrival."""
+    """Waits until every session has answered or sleeps; returns (session, outcome) as they came."""
     answered, marks = [], {}
     deadline = time.monotonic() + SETTLE_SECONDS
     while True:
@@ -184,8 +182,7 @@ class Play:
 
     @classmethod
     def of(cls, server, database: str, names, steps, settings=()) -> list:
-        """Runs the steps in transactions of new sessions, rolls these back at the end, and returns
-        the entries."""
+        """Runs the steps in new sessions' transactions, rolls back, and returns the entries."""
         play = cls({name: Session(server, name, database, settings) for name in names})
         try:
             for session in play.sessions.values():

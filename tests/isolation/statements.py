@@ -1,5 +1,4 @@
-"""Describes which part of an index a statement of scripts.py reads, which rows it may lock, and
-what it inserts into each index.
+"""Describes the ranges, locks and new index entries of a statement of scripts.py.
 
 Only the statements that `Generator` makes are understood. Answers that depend on rows consider
 every state of the table seen during the play, so they may include too much, but not too little."""

@@ -23,10 +23,9 @@ HOLDS_LOCKS = " WHERE bt.trx_rows_locked > 0"   # InnoDB gives all its readers t
 
 
 class Wait:
-    """A session waits for another one: for the record with `value` in `index`, which belongs to the
-    row `row` (None if the engine does not report it), or, if `inserts`, to insert before that
-    record. `shared`: it requests a shared lock; `held_shared`: the other session is known to hold
-    one."""
+    """A session waits for another: for the record with `value` in `index`, which belongs to the row
+    `row` (None if the engine does not report it), or, if `inserts`, to insert before that record.
+    `shared`: it requests a shared lock; `held_shared`: the other session is known to hold one."""
 
     def __init__(self, waiter: str, blocker: str, index: str, mode: str, inserts: bool, value,
                  row, held: str = "", table: str = "t"):

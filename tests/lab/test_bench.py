@@ -1,5 +1,4 @@
-"""Tests of `make bench`: each set takes its measurements at tiny sizes; the command's arguments;
-how figures are computed from cells and ratios."""
+"""Tests of `make bench`: tiny sizes of each set, the arguments, figures from cells and ratios."""
 
 import functools
 import os

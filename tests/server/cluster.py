@@ -88,8 +88,7 @@ class Shard:
                 and self.address.is_symlink())
 
     def tend(self) -> None:
-        """Makes one or more repair steps. Raises Failure if a server dies meanwhile, which the next
-        call repairs."""
+        """Makes repair steps. Raises Failure if a server dies, which the next call repairs."""
         if not is_up(self.primary):
             self.close()
             if self.in_sync and is_up(self.replica):

@@ -1,5 +1,4 @@
-"""Tables whose names are reassigned while readers run, and a journal of the rows allowed under each
-name.
+"""Tables whose names are reassigned while readers run, and a journal of their rows.
 
 The journal is an ordinary table, so a snapshot that reads the journal also shows which rows every
 name must have in this snapshot. `Changes.change` writes to the journal before a statement the rows

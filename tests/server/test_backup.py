@@ -1,5 +1,4 @@
-"""Backups from the server's side: BACKUP STAGE, snapshots and their invalid inputs, FLUSH ENGINE
-LOGS, and a start without the engine."""
+"""Backups in the server: BACKUP STAGE, snapshots, FLUSH ENGINE LOGS, starts without the engine."""
 
 import contextlib
 import os

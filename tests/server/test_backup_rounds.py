@@ -1,6 +1,5 @@
 """Backups during TPC-C, changes of definitions, and kills of the server or the program. Each
-complete backup restores exactly the state at its binary log position, and replay continues to any
-later transaction.
+complete one restores the state at its binary log position, from which replay goes on.
 
 A second server, the witness, executes the binary log from its beginning up to each position.
 

@@ -1,5 +1,4 @@
-"""cheetah-backup: backups under load, restored servers that continue with the binary log, kills,
-damaged files and invalid targets."""
+"""cheetah-backup: backups under load, restored servers, kills, damaged files, invalid targets."""
 
 import os
 import re
@@ -372,9 +371,8 @@ def new_bytes(place, base) -> dict:
                                     "loose_cheetah_log_size_max": "1G"})
 def test_an_incremental_has_what_has_changed(server, large, tmp_path):
     """One percent of 5 GB of rows is changed in three ways: adjacent rows, which share pages; rows
-    throughout the table, one by one, whose changes are buffered for their leaves; and the same rows
-    found by a scan, which has the leaves in memory. Each backup is made at once, after a
-    checkpoint, or after garbage collection has finished."""
+    throughout the table, one by one, buffered for their leaves; the same rows by a scan, which has
+    the leaves in memory. Backups come at once, after a checkpoint, or after garbage collection."""
     if not large:
         pytest.skip("--large")
     count = GIGABYTES * 1000000

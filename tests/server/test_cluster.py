@@ -59,8 +59,7 @@ pytestmark = pytest.mark.skipif("Spider" in setup.absent(), reason="Spider could
 
 
 def over_shards(database: str, definition: str, column: str, first: int) -> str:
-    """Returns the definition of a front table whose rows are distributed over the shards, by a
-    column that counts from `first`."""
+    """Returns a front table whose rows go to the shards by a column that counts from `first`."""
     name = definition.split()[0]
     parts = ", ".join(f"PARTITION p{n} VALUES IN ({n + first}) COMMENT 'srv \"shard{n}\"'"
                       for n in range(SHARDS))

@@ -75,8 +75,7 @@ def test_damaged_map_is_named(prepared):
 
 
 def test_missing_segment_is_named_and_other_tables_stay_readable(prepared):
-    """A segment is moved away and back. Its pages may be needed at startup or only by reads of the
-    tables."""
+    """A segment is moved away and back. Startup or only reads of the tables may need it."""
     server, folder = prepared
     place, aside = min((folder / "seg").glob("*.seg")), server.folder / "aside.seg"
     shutil.move(place, aside)

@@ -1,5 +1,4 @@
-"""Kills the server in the middle of every kind of DDL. Afterwards the .frm files and the catalog
-agree, and every table is intact.
+"""Kills the server in every kind of DDL. Then .frm files and catalog agree; tables are intact.
 
 There is one exception, caused by the server (docs/users/limits.md): DDL on a partitioned table is
 not atomic, and a kill may leave partitions without their table. CHECK TABLE names these partitions,

@@ -142,8 +142,7 @@ class Dumps:
         return allowed, found
 
     def read(self, cursor, name: str, allowed: list) -> str:
-        """Returns the digest of a table. If the query returns less than all rows, its result is
-        compared with `allowed`."""
+        """Returns a table's digest. The result of a partial query is compared with `allowed`."""
         way = self.rng.randrange(7)
         if way == 0:
             count = fetched(cursor, f"SELECT COUNT(*) FROM {name}")[0][0]

@@ -237,8 +237,7 @@ class Checker(Client):
 
 @pytest.mark.parametrize("how", ["ADD x INT, ALGORITHM = COPY", "ALGORITHM = INPLACE"])
 def test_children_come_back_when_a_rename_fails_at_its_triggers(server, how):
-    """The last step of ALTER TABLE .. RENAME renames the triggers. If it fails, the server reverts
-    the renames."""
+    """The server renames triggers last. If this fails, it reverts the renames of the tables."""
     server.sql("CREATE DATABASE fk")
     run(server, "CREATE TABLE p (id INT PRIMARY KEY, up INT, "
         "CONSTRAINT own FOREIGN KEY (up) REFERENCES p (id)) ENGINE=CHEETAH",

@@ -1,5 +1,4 @@
-"""FULLTEXT keys under load: searches find the same rows as a scan of all texts, after kills during
-writes and DDL, and on a replica."""
+"""FULLTEXT keys under load: searches find the rows of a scan, after kills and on a replica."""
 
 import pytest
 from servers import Client, check_table, kill_under, run

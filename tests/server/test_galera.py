@@ -1,5 +1,4 @@
-"""A node of a Galera cluster. Rows of CHEETAH tables are not replicated, so writing them is
-refused.
+"""A node of a Galera cluster. Rows of CHEETAH tables are not replicated: writes are refused.
 
 The provider is taken from the machine's package archives without being installed. One node is
 enough, because it counts the write sets that it would send."""

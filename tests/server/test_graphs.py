@@ -212,8 +212,7 @@ def take_definition(replica) -> None:
 
 
 def check_events(server) -> int:
-    """Checks that row events belong to their statement's table, and that no statement deletes a row
-    twice. Returns the number of rows."""
+    """Checks that row events name their statement's table and delete once; returns the rows."""
     rows, statement, seen, kind = 0, "", set(), ""
     for name in binlog.closed_files(server):
         done = subprocess.run([SERVER / "usr/bin/mariadb-binlog", "--no-defaults", "-v",

@@ -1,5 +1,4 @@
-"""Transactions that are much larger than the pool: single statements insert, update and delete all
-rows of a table.
+"""Transactions that are much larger than the pool: single statements change all rows of a table.
 
 `make servertests ARGS="large_transactions --large"` uses 20,000,000 rows instead of 200,000."""
 

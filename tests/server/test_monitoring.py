@@ -1,5 +1,4 @@
-"""Stalls and latencies in the views, the status and the error log, and the names that the dashboard
-and the alert rules in tools/monitoring use."""
+"""Stalls and latencies in views, status and error log, and the names that tools/monitoring uses."""
 
 import json
 import re

@@ -1,5 +1,4 @@
-"""Secondary entries of an older build, which repeat FLOAT and DOUBLE in their payloads. Since then
-only the keys have these values."""
+"""Secondary entries of an older build, which repeat a key's FLOAT and DOUBLE in their payloads."""
 
 import tarfile
 from pathlib import Path

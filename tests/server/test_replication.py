@@ -37,9 +37,8 @@ def follow(replica, primary) -> None:
 
 
 def replicated(new_server, mode: str, of_replica: dict = None, **more) -> tuple:
-    """Returns a primary and a replica with eight threads. The replica creates Cheetah tables where
-    a session on the primary set the engine. `of_replica`: additional options of the replica.
-    `more`: additional options of the primary."""
+    """Returns a primary and a replica with eight threads, which creates Cheetah tables where a
+    session set the engine. `of_replica` and `more`: additional options of replica and primary."""
     primary = new_server(options(PRIMARY, binlog_commit_wait_count=4, binlog_commit_wait_usec=5000,
                                  **listening(), **more))
     started(primary, *ACCOUNT, "CREATE DATABASE d",

@@ -62,8 +62,7 @@ def test_space_comes_back_by_itself(new_server, large):
 @pytest.mark.parametrize("buffering", ["none", "all"])
 def test_files_stay_small_while_keys_come_at_random(server, buffering):
     """With a small cache, each page is written repeatedly if changes are not buffered. Only a
-    checkpoint frees the previous images of pages, and here the log's size alone would not start a
-    checkpoint."""
+    checkpoint frees the previous images of pages, and here the log's size starts none."""
     server.sql(f"SET GLOBAL cheetah_change_buffering = '{buffering}'")
     server.sql("CREATE TABLE d.t (g BINARY(16) PRIMARY KEY, a INT UNSIGNED, c VARCHAR(100), "
                "KEY (a)) ENGINE=CHEETAH")

@@ -207,9 +207,8 @@ def files_beside_view(server, view: str) -> tuple:
 
 
 def look_again(look) -> tuple:
-    """Returns the result of `look`, repeated while bytes differ. A file being removed disappears
-    from the folder before it is removed from the count, which can take as long as the file system
-    needs."""
+    """Returns the result of `look`, repeated while bytes differ. A removed file leaves the folder
+    before the count, by as long as the file system needs."""
     for _ in range(LOOKS_AT_REMOVAL):
         allowed, apart = look()
         if apart == 0:

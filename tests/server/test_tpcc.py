@@ -1,8 +1,6 @@
-"""TPC-C's consistency conditions after kills under load, with and without the binary log, and the
-replayed log.
+"""TPC-C's consistency conditions after kills under load, without the binary log and with replay.
 
-`make servertests ARGS="tpcc --rounds 50"` kills fifty times with and fifty times without the binary
-log."""
+`make servertests ARGS="tpcc --rounds 50"` kills fifty times in each test."""
 
 import binlog
 import pytest

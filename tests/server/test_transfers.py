@@ -99,8 +99,7 @@ def fill(server, rows: int) -> None:
 
 def check_journal(server, mover: Mover) -> list:
     """Checks that all acknowledged transfers exist and are complete, and that at most one other
-    exists: the transfer without an answer. Returns the accounts changed since the previous
-    check."""
+    exists: the transfer without an answer. Returns the accounts changed since the last check."""
     found = server.sql("SELECT number, COUNT(*), SUM(amount) FROM journal "
                        f"WHERE client = {mover.number} GROUP BY number", "d")
     assert all(row[1:] == (2, 0) for row in found), "a transfer is there in part"

@@ -1,6 +1,5 @@
-"""Two-phase commit: after a kill the engine agrees with the binary log and with InnoDB, and
-transactions prepared with XA remain prepared. (`tests/sql/xa_after_kills.sql` tests XA within one
-server.)
+"""Two-phase commit: after a kill the engine agrees with the binary log and with InnoDB, and XA's
+prepared transactions remain. (`tests/sql/xa_after_kills.sql` tests XA within one server.)
 
 `make servertests ARGS="two_phase --rounds 400"` kills a hundred times."""
 

@@ -1,5 +1,4 @@
-"""Vector indexes: a hidden table of the same engine, which the server maintains. The same
-statements on InnoDB and Cheetah give the same answers."""
+"""Vector indexes, hidden tables of the same engine: InnoDB and Cheetah give the same answers."""
 
 import random
 

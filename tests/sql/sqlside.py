@@ -1,5 +1,4 @@
-"""One run of an SQL script on one engine: its connections, its statements, and a record of
-everything that a client can see."""
+"""One run of an SQL script on one engine, and a record of everything that a client can see."""
 
 import re
 import threading

@@ -89,8 +89,7 @@ def test_a_snapshot_that_is_not_of_this_run_is_refused(tmp_path):
 
 
 class Watch:
-    """A fake target of a backup, and a fake data folder. It records which files of the snapshot
-    remain each time it takes a file."""
+    """A fake target and data folder. It records the snapshot's remaining files at each take."""
 
     def __init__(self, folder, snapshot_folder):
         self.folder, self.snapshot, self.left, self.shared_bytes = folder, snapshot_folder, [], 0
@@ -104,8 +103,7 @@ class Watch:
 def test_each_file_of_a_snapshot_goes_as_soon_as_it_is_taken(tmp_path):
     """Each file is deleted as soon as it is taken. Otherwise the space of all files that the server
     has released would stay in use until the last byte is copied. If a kill interrupts this, the
-    next start of the server removes the remaining files, because CONTROL and MANIFEST no longer
-    exist."""
+    next start of the server removes the remaining files, as CONTROL and MANIFEST are gone."""
     options = parser().parse_args(["full", "there"])
     for take in (lambda folder, found, watch: make.Making(options, tmp_path, watch).take_engine(
             folder, found, None), lambda *words: clone.take_engine(options, *words)):

@@ -1,5 +1,4 @@
-"""Tests that deny.toml allows every crate that we link, and tests the packages of `cheetah` and
-`cheetah-io` as a registry would get them.
+"""Tests that deny.toml allows every crate that we link, and tests our crates' packages.
 
 If cargo-deny is installed, it checks deny.toml too. Building cargo-deny takes three minutes of
 processor time, so the tests do not install it."""
@@ -47,8 +46,7 @@ def installed() -> str | None:
 
 
 def test_every_crate_may_be_linked(deny):
-    """Checks licences, wildcard versions and sources. Advisories are not checked, because their
-    list requires a network."""
+    """Checks licences, wildcard versions and sources. Advisories need a network."""
     done = deny(PROJECT / "Cargo.toml", "licenses", "bans", "sources")
     assert done.returncode == 0, done.stderr
 

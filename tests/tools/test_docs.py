@@ -1,5 +1,4 @@
-"""Checks the project's Markdown: links have targets, lines are short, and table cells are short.
-Also checks the line length of Python files."""
+"""Checks the project's Markdown (links, lengths of lines and cells) and Python's line length."""
 
 import os
 import re

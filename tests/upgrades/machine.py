@@ -89,8 +89,7 @@ def ensure() -> None:
 
 def make_archive(source: apt.Archive, ours: str, other: str) -> None:
     """Fetches the packages of `ours` with their source, and those of `other`, whose source is only
-    named. Then builds the same packages with later versions, of which `rebuilt` also has a
-    source."""
+    named. Builds the same with later versions, of which `rebuilt` also has a source."""
     step("fetching packages for tests of upgrades (about 60 MB)")
     folder = ARCHIVE / "now"
     source.download([f"{name}={ours}" for name in OF_SERVER + HEADERS], folder)
@@ -332,8 +331,7 @@ class Machine:
 def changed(file: Path, target: Path, servers: list, version: str = "", also: str = "",
             breaks: str = "") -> Path:
     """Repacks the engine's package with its plugin for these server versions. `version` is the
-    package's new version, `also` an additional file, and `breaks` an additional package in
-    Breaks."""
+    package's new version, `also` another file, and `breaks` an additional package in Breaks."""
     root = unpack(file)
     shims = root / package.OWN / "shims"
     plugin = next(shims.glob("*/*")).read_bytes()

@@ -154,8 +154,7 @@ def test_a_server_and_an_engine_with_its_plugin_in_one_run(
 def test_an_engine_that_dpkg_configures_after_the_server(shop, engine, ours, tmp_path, first):
     """apt does not choose this order. If the engine is unpacked last, it has set the link by then.
     If it is unpacked first, the server has the old engine's plugin until the engine is configured.
-    (In general the server would not start with that plugin. Here it does, because only the version
-    of its package differs.)"""
+    (It starts with that plugin here, because only its package's version differs.)"""
     later = machines.later(ours, "later")
     shutil.copy(machines.changed(engine, tmp_path / "newer.deb", servers=[later], version="0.9"),
                 shop.inside("/root"))
@@ -421,8 +420,7 @@ def test_unattended_upgrades_take_a_server_that_a_plugin_is_built_for(unattended
 @pytest.mark.parametrize("options", ["", "--no-minimal-upgrade-steps"])
 def test_unattended_upgrades_leave_a_server_without_a_plugin_alone(
         unattended, engine, ours, tmp_path, options):
-    """All other packages are upgraded, and the logs say so. Once there is a plugin, the server is
-    upgraded, too."""
+    """All other packages are upgraded, as the logs say; with a plugin, the server is, too."""
     later = machines.later(ours, "later")
     said = unattended.offer("later")
     assert f"unattended-upgrades leaves {CORE} {later} alone: there is no plugin for it" in said
@@ -445,8 +443,7 @@ def test_unattended_upgrades_leave_a_server_without_a_plugin_alone(
 
 
 def test_unattended_upgrades_that_have_not_been_told_are_refused(unattended, ours):
-    """This happens if the plugin disappears after apt's update. Packages that follow the server are
-    upgraded the next day."""
+    """The plugin goes after apt's update. Packages that follow the server come the next day."""
     unattended.offer("later")
     unattended.run(f"rm {TOLD}")
     assert "Installing the upgrades failed" in run_unattended(unattended, fails=True)

@@ -1,5 +1,4 @@
-"""User-visible output: steps, failures, tables, a progress bar. Lines are short, and plain text if
-the output is not a terminal."""
+"""User-visible output: steps, failures, tables, a progress bar; plain text without a terminal."""
 
 import os
 import signal

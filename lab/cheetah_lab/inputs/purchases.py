@@ -1,5 +1,4 @@
-"""Rows of the insert benchmark (iibench): purchases with three secondary indexes, in which
-successive rows have scattered positions.
+"""Rows of the insert benchmark (iibench): purchases, whose three indexes get scattered keys.
 
 A seed determines the rows, so every engine gets the same rows in the same order."""
 

@@ -1,5 +1,4 @@
-"""sysbench's transactions on data in memory: in cells at the maximum rate, and response times at a
-fixed rate while pages are written."""
+"""sysbench's transactions in memory: at the maximum rate, and response times at a fixed rate."""
 
 from statistics import median
 

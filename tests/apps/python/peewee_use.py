@@ -1,5 +1,4 @@
-"""Uses Peewee for models with relations, transactions, upserts, full-text search and table
-migrations. Prints the results as JSON."""
+"""Uses Peewee: relations, transactions, upserts, full-text search, migrations. Prints JSON."""
 
 import datetime
 import json
