@@ -130,8 +130,7 @@ class Experiment:
     figures)."""
 
     measures: list = []       # of Measure
-    # The engines of a repeat take turns at each TURN instead of running one after the other. The
-    # servers of the waiting engines are paused.
+    # The engines of a repeat take turns at each TURN; servers of waiting engines are paused.
     together = False
     by_name = False           # included in a run only if it is named
     compared: tuple = ()      # the first words of the keys of measures that are compared; (): all

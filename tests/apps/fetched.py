@@ -107,8 +107,7 @@ def node() -> str:
 
 
 def node_packages(folder: str) -> Path:
-    """Returns a folder with the packages that the lock file in `folder` (next to this file) names.
-    Their install scripts do not run."""
+    """Returns a folder with the packages of `folder`'s lock file. No install scripts run."""
     node()
     sources = HERE / folder
 

@@ -129,8 +129,7 @@ class TestMutated:
     """Histories played by the engine without a planted bug, each with one change."""
 
     def mutate(self, model: str, level: str, change) -> None:
-        """`change(history)` returns whether it could change the history, which must then be a
-        problem."""
+        """`change(history)` returns whether it could. The checker must then find a problem."""
         changed = 0
         for seed in SEEDS:
             history = Played(model, level, False, seed).history

@@ -88,8 +88,8 @@ class TiedClient(Client):
         return outcome, sent, answered
 
     def several(self, *texts: str):
-        """Runs statements one after the other, up to an error. Returns the last answer, the time
-        when the first statement was sent, and the number of rows that each statement changed."""
+        """Runs statements one after the other, up to an error. Returns the last answer, with the
+        time of the first statement, and the number of rows that each statement changed."""
         first, affected = None, []
         for text in texts:
             outcome, sent, answered = yield text

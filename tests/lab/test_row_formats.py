@@ -24,8 +24,7 @@ def form(load_s, size, status, compressions=0, succeeded=0, cached=(), overflow=
     return values
 
 
-# InnoDB with the document's values and the throughput in its charts, and a Cheetah that fulfils its
-# claims.
+# InnoDB with the document's values and charted throughput; a Cheetah that fulfils its claims.
 VALUES = {
     "innodb-compact": form(1698, 2300, 2384),
     "innodb-dynamic": form(1675, 2300, 2384, cached=(400, 1000, 800), overflow=(100, 300, 200)),

@@ -48,8 +48,6 @@ class Definer(servers.Client):
 
 
 class Round:
-    """One backup while the server is under load."""
-
     def __init__(self, server, rng, place, base):
         self.server, self.rng, self.place = server, rng, place
         self.killed = rng.choice(["", "", "", "server", "program"])

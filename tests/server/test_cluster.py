@@ -382,8 +382,7 @@ def test_what_a_front_has_left_prepared_is_decided_by_its_notes(front_of_two, rn
 
 
 def decide(front, shards: list) -> int:
-    """Commits the prepared transactions for which the front decided to commit, and rolls back the
-    others. Returns their number."""
+    """Commits or rolls back prepared transactions as the front decided; returns their number."""
     rows = front.sql("SELECT data FROM mysql.spider_xa WHERE status = 'COMMIT'")
     committed, count = {data.rstrip(b"\0") for data, in rows}, 0
     for shard in shards:

@@ -202,7 +202,6 @@ def test_a_word_that_is_none_is_the_default_or_keeps_the_server_from_starting(ne
     ({}, {"log_size_max": 1024 * MIB, "log_file_size": 64 * MIB, "ft_min_token_size": 3,
           "ft_max_token_size": 84}, "")])
 def test_values_that_do_not_fit_each_other_are_adjusted(tmp_path, asked, taken, told):
-    """A warning names the adjusted variables. The last row has the defaults."""
     options = {f"cheetah_{name}": value for name, value in asked.items()}
     with PrivateServer(tmp_path / "server", options) as server:
         assert {name: server.value(f"SELECT @@cheetah_{name}") for name in taken} == taken

@@ -15,7 +15,6 @@ import pytest
 from cheetah_tools.say import note
 from servers import Client, check_table, kill_under, left_by_innodb, run, Session, wait_until
 
-# Each cycle is executed repeatedly on its own connection.
 CYCLES = listed.statements(Path(__file__).with_name("ddl_kills.sql"))
 SETUP = CYCLES.pop("setup")
 # Errors because an earlier kill interrupted a cycle.

@@ -112,8 +112,7 @@ def test_no_row_stands_in_what_is_encrypted(table, log, new_server):
 
 
 def look_in(files: dict, known: dict, table: bool, log: bool, *logged: str) -> None:
-    """Asserts that rows are found in the log (until its files are removed) and in other files,
-    except in the encrypted part."""
+    """Asserts that rows are in the log (until emptied) and in other files, unless encrypted."""
     for of_log, is_encrypted, missing in ((True, log, set(logged)), (False, table, set(COLUMNS))):
         found = ((kind, name) for name, content in files.items()
                  if name.startswith("wal/") == of_log for kind in kinds_in(content, known))

@@ -10,8 +10,7 @@ KILLS_MAX = 4
 WRITERS = 3
 TABLES = [f"CREATE TABLE {name} (id INT PRIMARY KEY, a VARCHAR(100), b TEXT, n INT NOT NULL "
           "DEFAULT 0, FULLTEXT ab (a, b)) ENGINE=CHEETAH" for name in ("t", "u")]
-# Each list runs on its own connection. Tables and indexes are repeatedly created, renamed and
-# dropped.
+# Each list runs repeatedly on its own connection.
 DDL = [["ALTER TABLE t ADD FULLTEXT b (b)", "ALTER TABLE t DROP INDEX b",
         "ALTER TABLE t ADD FULLTEXT a (a), ALGORITHM=COPY", "ALTER TABLE t DROP INDEX a"],
        ["RENAME TABLE u TO v", "RENAME TABLE v TO u", "TRUNCATE TABLE u",

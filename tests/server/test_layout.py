@@ -22,7 +22,6 @@ PLANTED = {
 
 
 def test_another_layout_is_refused(new_server, request, tmp_path):
-    """Tests one difference, or all with --large."""
     wanted = list(PLANTED)[:None if request.config.getoption("--large") else 1]
     for number, difference in enumerate(wanted):
         server = new_server({"cheetah": "ON"},

@@ -119,7 +119,6 @@ def test_a_server_answers_before_open_transactions_of_a_crash_are_taken_back(fil
                           "information_schema.cheetah_locks ON lock_trx_id = trx_id")
         see_rows(server, before)
         in_the_middle = server.status("Cheetah_rollbacks_unfinished") == 1
-        # Crashes again during the rollback.
         crash(server)
         finish(server, before)
         counted = server.status("Cheetah_recovery_transactions_rolled_back")

@@ -8,8 +8,7 @@ from cheetah_tools.say import note
 from servers import begun, crash, looking, run, wait_until
 
 ROWS, LARGE_ROWS = 40_000, 1_000_000
-# The maximum size of the files, as a fraction of the previous size, after a statement that makes
-# four fifths of the rows unneeded.
+# The maximum share that files keep of their size once four fifths of the rows are unneeded.
 LEFT_MAX = 0.4
 SECONDS_MAX = 120
 # The number of steps, each of which inserts 2,000 rows in random order.

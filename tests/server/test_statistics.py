@@ -28,7 +28,6 @@ EXTENT = 1 << 20
 
 @pytest.fixture(autouse=True)
 def filled(server) -> None:
-    """Creates the table of the first document and writes it to disk."""
     run(server, SBTEST, FILL)
     rest(server)
 

@@ -1,6 +1,5 @@
 """Deadlocks in the status and the error log, data that long transactions keep, and views of
-transactions that are read while connections open and close. (`tests/sql/transaction_views.sql`
-tests the views' rows.)"""
+transactions read under load. (`tests/sql/transaction_views.sql` tests the views' rows.)"""
 
 import re
 import time

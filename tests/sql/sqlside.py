@@ -16,8 +16,7 @@ SETTINGS = [
     "SET innodb_strict_mode = 1", "SET lock_wait_timeout = 20", "SET innodb_lock_wait_timeout = 20"]
 WAIT_SECONDS = 30
 Record = namedtuple("Record", "step lines error", defaults=[0])
-# Statements whose row counts depend on whether the engine copies the table or changes it in place.
-# The engines may differ in this choice.
+# Statements whose row counts depend on the engine's choice to copy a table or change it in place.
 COPIES = re.compile(r"^\s*(ALTER|CREATE\s+(UNIQUE\s+)?INDEX|DROP\s+INDEX)\b", re.I)
 LOST_CONNECTION = {0, 2006, 2013}
 DEFINITION_CHANGED, INSUFFICIENT_HISTORY = 1412, 159

@@ -294,7 +294,6 @@ def test_of_two_positions_each_domain_has_the_later_gtid():
 
 
 def test_files_are_moved_where_nobody_else_has_them(tmp_path):
-    """A file with a second hard link stays with the server if copies are requested."""
     for copies in (False, True):
         source, target = tmp_path / f"source-{copies}", tmp_path / f"target-{copies}"
         source.mkdir()

@@ -116,7 +116,6 @@ def test_the_packages_compile(packages):
 
 
 def test_every_crate_has_a_licence_of_the_list():
-    """Other crates' licences must be on the allow list, and ours are the engine's."""
     packages = json.loads(run(["cargo", "metadata", "--format-version=1", "--locked"]))["packages"]
     names = {f"{p['name']} {p['version']}: {p.get('license')}": p for p in packages}
     assert not [name for name, p in names.items() if not allowed(p.get("license") or "")

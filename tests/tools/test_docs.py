@@ -87,11 +87,10 @@ def test_lines_are_short_and_cells_hold_no_paragraphs(name):
 
 
 def test_lines_of_python_are_short():
-    wrong = []
-    for path in files(PROJECT, (".py",)):
-        for number, line in enumerate(path.read_text().splitlines(), 1):
-            if len(line) > LINE_MAX:
-                wrong.append(f"{path.relative_to(PROJECT)}:{number}: {len(line)} characters")
+    wrong = [f"{path.relative_to(PROJECT)}:{number}: {len(line)} characters"
+             for path in files(PROJECT, (".py",))
+             for number, line in enumerate(path.read_text().splitlines(), 1)
+             if len(line) > LINE_MAX]
     assert not wrong
 
 

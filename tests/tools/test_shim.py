@@ -165,7 +165,6 @@ def test_without_a_compiler_the_reason_names_it(root):
 
 
 def test_a_plugin_that_was_built_goes_with_the_engine(root):
-    """The plugin is rebuilt for a new engine; if the build fails, the existing plugin stays."""
     root.server(NEW)
     root.run("fit")
     root.write("usr/lib/cheetah/core.o", "a newer engine")

@@ -266,7 +266,6 @@ def test_removal_of_the_server(shop):
 
 
 def test_an_engine_without_a_plugin_for_the_server(shop, engine, ours, tmp_path):
-    """The server keeps its previous engine. A first installation is undone."""
     newer = machines.changed(engine, tmp_path / "newer.deb", version="0.9", servers=[ours + ".9"])
     shop.offer("later")     # without a source
     assert "keeps the previous engine" in shop.install(newer)
@@ -443,7 +442,7 @@ def test_unattended_upgrades_leave_a_server_without_a_plugin_alone(
 
 
 def test_unattended_upgrades_that_have_not_been_told_are_refused(unattended, ours):
-    """The plugin goes after apt's update. Packages that follow the server come the next day."""
+    """The plugin disappears after apt's update. Packages that follow the server wait a day."""
     unattended.offer("later")
     unattended.run(f"rm {TOLD}")
     assert "Installing the upgrades failed" in run_unattended(unattended, fails=True)
