@@ -1,4 +1,4 @@
-"""Fixtures and options for all Python tests: `cheetah.py pytest FOLDER [NAME ..] [..]`.
+"""Fixtures and options for all Python tests: `cheetah.py pytest FOLDER [NAME ..] [OPTION ..]`.
 
 A word that is not a path selects tests by part of their names (`tpcc`, `space.files_stay`). A path
 inside FOLDER replaces FOLDER. All other arguments are passed to pytest."""
