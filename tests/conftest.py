@@ -1,9 +1,7 @@
-"""Fixtures and options for all Python tests: `python3 tools/cheetah.py pytest FOLDER [NAME ..]
-[OPTION ..]`.
+"""Fixtures and options for all Python tests: `cheetah.py pytest FOLDER [NAME ..] [OPTION ..]`.
 
 A word that is not a path selects tests by part of their names (`tpcc`, `space.files_stay`). A path
-inside FOLDER replaces FOLDER. All other arguments are passed to pytest.
-"""
+inside FOLDER replaces FOLDER. All other arguments are passed to pytest."""
 
 import random
 import re
@@ -59,9 +57,8 @@ def pytest_runtest_makereport(item, call):
 
 @pytest.fixture
 def new_server(request):
-    """Creates servers. Its arguments are the options, whether to load the plugin, and a folder.
-    When a test passes, each of its servers must shut down cleanly. Otherwise its servers are killed
-    and their folders are kept."""
+    """Creates servers from options, whether to load the plugin, and a folder. When a test passes,
+    they must shut down cleanly. Otherwise they are killed and their folders are kept."""
     count = len(servers.made)
     yield servers.make
     servers.end(count, request.node.stash.get(ENDED, False))

@@ -37,19 +37,16 @@ def make(options: dict = None, plugin: bool = True, folder=None) -> PrivateServe
 
 
 def begun(server: PrivateServer) -> PrivateServer:
-    """Starts the server and creates an empty database `d`."""
     return started(server, "CREATE DATABASE d")
 
 
 def started(server: PrivateServer, *statements: str) -> PrivateServer:
-    """Starts the server and executes the statements without a database."""
     server.start()
     run(server, *statements, database="")
     return server
 
 
 def run(server, *statements: str, database: str = "d") -> None:
-    """Executes the statements in order, each on its own connection."""
     for statement in statements:
         server.sql(statement, database)
 
@@ -147,8 +144,6 @@ class Sent(threading.Thread):
 
 
 class Session:
-    """A connection whose statements may wait."""
-
     def __init__(self, server, database: str = "d", **more):
         self.connection = server.connect(database, **more)
         self.cursor, self.id = self.connection.cursor(), self.connection.thread_id()
@@ -166,7 +161,6 @@ class Session:
         return list(self.cursor.fetchall())
 
     def send(self, *statements: str) -> Sent:
-        """Executes the statements while the test continues."""
         return Sent(self.connection, *statements)
 
     def error(self, statement: str) -> int:
@@ -238,7 +232,6 @@ def await_end(clients: list) -> None:
 
 
 def crash(server) -> None:
-    """Kills the server and restarts it, which runs recovery."""
     server.kill()
     server.start()
 

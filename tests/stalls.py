@@ -26,7 +26,6 @@ class StalledDisk:
         written.rename(self.switch)
 
     def go_on(self) -> None:
-        """Lets the syncs return again."""
         self.switch.unlink()
 
 

@@ -1,7 +1,6 @@
 """Measures sysbench's workloads in *cells*: a workload with so many connections, after a warm-up.
 
-A cell that fails while the server lives has no values; a remark reports the failure.
-"""
+A cell that fails while the server lives has no values; a remark reports the failure."""
 
 import contextlib
 import threading

@@ -1,5 +1,4 @@
-"""Finds and loads the experiments: folders with `experiment.toml` (description) and `experiment.py`
-(a subclass of model.Experiment)."""
+"""Finds and loads the experiments: folders with `experiment.toml` and `experiment.py`."""
 
 import importlib.util
 import os

@@ -1,8 +1,7 @@
 """Derives verdicts from the ratios of all repeats, with 90 % confidence intervals.
 
 A claim holds if the interval is within the wanted bounds, and does not hold if the interval is
-outside them. Otherwise it is not decided. One repeat has no interval, so it decides nothing.
-"""
+outside them. Otherwise it is not decided. One repeat has no interval, so it decides nothing."""
 
 import math
 import statistics

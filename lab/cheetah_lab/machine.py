@@ -1,5 +1,4 @@
-"""Describes what a run was measured on: the machine, the versions of the programs, and hashes of
-the plugin and of the lab's code."""
+"""Describes what a run was measured on: machine, versions, and hashes of plugin and code."""
 
 import hashlib
 import os
@@ -40,7 +39,6 @@ def told(about: dict) -> str:
 
 
 def versions() -> dict:
-    """Returns the versions of the server, of the compared engines, and of the lab's libraries."""
     state = setup.ensure()
     found = {"MariaDB": state["package_version"],
              "MyRocks": setup.absent().get("MyRocks") and "absent" or state["package_version"],

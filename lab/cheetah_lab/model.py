@@ -3,8 +3,7 @@
 A *run* is a set of experiments. An experiment is repeated; in each repeat every engine has one
 *trial*. A trial yields *values*, each of a *measure* that the experiment declares. From the values
 of all repeats the experiment makes plots, tables, the documents' figures, and verdicts. Everything
-that is shown is based on all repeats, so that its spread can be shown.
-"""
+that is shown is based on all repeats, so that its spread can be shown."""
 
 from dataclasses import dataclass, field
 
@@ -112,8 +111,7 @@ HOLDS, FAILS, OPEN = "holds", "does not hold", "not decided"
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on a claim. `outcome` is HOLDS, FAILS or OPEN (too much noise, or not measured);
-    `why` contains the figures."""
+    """The verdict on a claim: HOLDS, FAILS or OPEN (noise, or not measured). `why`: the figures."""
 
     claim: str
     outcome: str
@@ -129,12 +127,10 @@ class Experiment:
     or our own, by the key that `verdicts` uses), [room] (bytes of disk for one trial of one engine
     at factor 1; also input_bytes if the experiment makes files that later runs reuse), and [time]
     (seconds of such a trial; optionally extra_seconds for engines that run only for the documents'
-    figures).
-    """
+    figures)."""
 
     measures: list = []       # of Measure
-    # The engines of a repeat take turns at each TURN instead of running one after the other. The
-    # servers of the waiting engines are paused.
+    # The engines of a repeat take turns at each TURN; servers of waiting engines are paused.
     together = False
     by_name = False           # included in a run only if it is named
     compared: tuple = ()      # the first words of the keys of measures that are compared; (): all

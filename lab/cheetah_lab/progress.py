@@ -1,8 +1,7 @@
 """Shows the progress of a run: a bar on a terminal, and a line for each trial.
 
 The time left is the declared time (experiment.toml) of the remaining trials, multiplied by the
-ratio of actual to declared time of the finished trials.
-"""
+ratio of actual to declared time of the finished trials."""
 
 from rich import progress
 from rich.console import Console
@@ -36,11 +35,9 @@ class Progress:
         self.step("")
 
     def step(self, text: str) -> None:
-        """Shows what the trial does now."""
         self.bar.update(self.task, description=f"{self.title}{': ' if text else ''}{text}")
 
     def end(self, planned, outcome: str, seconds: float) -> None:
-        """Records that the trial ended after this many seconds; `outcome` describes the result."""
         self.count, self.spent = self.count + 1, self.spent + seconds
         self.done += self._declared(planned)
         self.bar.update(self.task, completed=self.done)

@@ -2,8 +2,7 @@
 
 Values of engines are compared repeat by repeat. Within a repeat the engines take turns, so a
 disturbance of the machine affects all of them, and the ratio of two values of the same repeat is
-more reliable than the ratio of two medians.
-"""
+more reliable than the ratio of two medians."""
 
 import statistics
 from dataclasses import dataclass, field

@@ -1,8 +1,7 @@
 """Runs the trials of a run one after the other, and saves each as it ends.
 
 Within each repeat and experiment the engines take turns, and each repeat begins with another
-engine. A temporary disturbance of the machine thus affects every engine, and shows as spread.
-"""
+engine. A temporary disturbance of the machine thus affects every engine, and shows as spread."""
 
 import contextlib
 import datetime
@@ -215,7 +214,6 @@ class Going:
         return False
 
     def close(self) -> None:
-        """Ends what the trial started, if it has not ended."""
         self._turns.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 

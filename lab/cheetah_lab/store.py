@@ -17,8 +17,7 @@ Invariants
       kill, is cut off.
   S2  run.json is complete or does not exist.
   S3  If several lines have the same experiment, engine and repeat, the last one counts: a failed
-      trial runs again when a run continues.
-"""
+      trial runs again when a run continues."""
 
 import contextlib
 import fcntl

@@ -3,8 +3,7 @@
 All engines read and write their data past the page cache, as in production use. While an experiment
 prepares (bulk loads, merges, sorts), a memory cgroup limits all memory, page cache included,
 generously. Measurements with data larger than the cache are `held`: the page cache, which logs
-still use, is then small and has the same limit for every engine, like the engine's own cache.
-"""
+still use, is then small and has the same limit for every engine, like the engine's own cache."""
 
 import contextlib
 import random

@@ -8,8 +8,7 @@ from cheetah_tools.engines import CHEETAH, INNODB
 @pytest.fixture
 def beside(new_server, request):
     """`beside(what, work)` runs `work(side)` on InnoDB's server, then on Cheetah's, and fails
-    unless both runs return equal dicts. It returns the two sides and adds a line to the report at
-    the end of the run."""
+    unless both return equal dicts. It returns both sides and adds a line to the final report."""
     options = {}
     for mark in request.node.iter_markers("options"):
         options |= mark.args[0]

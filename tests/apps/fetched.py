@@ -1,8 +1,7 @@
 """Packages that applications need from registries, unpacked privately in `var/apps`.
 
 Each package folder is built under a temporary name, then renamed, and reused by later runs. A test
-whose packages cannot be fetched is skipped with the reason.
-"""
+whose packages cannot be fetched is skipped with the reason."""
 
 import functools
 import hashlib
@@ -23,8 +22,7 @@ LOCK, SOURCES_LOCK = HERE / "requirements.lock", HERE / "sources.lock"
 
 
 def debian(name: str, packages: list, programs: list) -> Path:
-    """Returns the folder with these Debian packages unpacked, including any libraries that
-    `programs` (paths in the folder) lack."""
+    """Returns the folder with these Debian packages and the libraries that its `programs` lack."""
     return made(name, repr((packages, programs)), lambda fresh: unpack(packages, programs, fresh))
 
 
@@ -109,8 +107,7 @@ def node() -> str:
 
 
 def node_packages(folder: str) -> Path:
-    """Returns a folder with the packages that the lock file in `folder` (next to this file) names.
-    Their install scripts do not run."""
+    """Returns a folder with the packages of `folder`'s lock file. No install scripts run."""
     node()
     sources = HERE / folder
 
@@ -160,8 +157,7 @@ def go_program(folder: str, module: str, package: str, patch: dict) -> Path:
 
 
 def made(name: str, recipe: str, make) -> Path:
-    """Returns the folder `name`, which `make(fresh)` builds unless it exists with the same recipe.
-    Skips the test if the build fails."""
+    """Returns the folder `name`, made if its recipe is new. Skips the test if the build fails."""
     place, key = PLACE / name, hashlib.sha256(recipe.encode()).hexdigest()
     marker = place / "cheetah-recipe"
     if marker.exists() and marker.read_text() == key:

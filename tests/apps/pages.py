@@ -46,8 +46,7 @@ def load(server, database: str, file, bytes_max: int) -> None:
 
 
 def made(count: int) -> dict:
-    """Generates pages of random words that link to each other. Word frequencies follow Zipf's
-    law."""
+    """Generates pages of random words that link to each other. Words follow Zipf's law."""
     rng = random.Random(SEED)
     letters = "etaoinshrdlucmfwypvbgkqjxz"
     vocabulary = ["".join(rng.choices(letters, range(26, 0, -1), k=rng.randint(3, 11)))

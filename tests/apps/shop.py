@@ -41,7 +41,6 @@ class Writer(servers.Client):
 
 @contextlib.contextmanager
 def writing(side):
-    """Runs two writers while the block lasts."""
     with servers.working([Writer(side.server, number) for number in range(2)]) as writers:
         servers.wait_until(lambda: all(writer.done for writer in writers), "writers")
         yield

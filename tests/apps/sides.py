@@ -78,8 +78,7 @@ class Side:
         return sum(found.values())
 
     def schema(self, database: str = DATABASE) -> list:
-        """Returns what information_schema reports about the tables, except for values that each
-        engine chooses."""
+        """Returns information_schema's facts on the tables, without values that engines choose."""
         where = f"WHERE table_schema = {database!r}"
         return [self.rows(statement) for statement in (
             "SELECT table_name, column_name, ordinal_position, column_default, is_nullable, "
@@ -93,9 +92,8 @@ class Side:
             f"information_schema.table_constraints {where} ORDER BY 2, 1")]
 
     def checksums(self, database: str = DATABASE) -> dict:
-        """Returns the row count and a checksum for each table. CHECKSUM TABLE is unsuitable
-        because, for InnoDB, it does not read stored generated columns and uses stale bytes from the
-        previous row."""
+        """Returns each table's row count and checksum. CHECKSUM TABLE is unsuitable: for InnoDB it
+        skips stored generated columns and uses stale bytes from the previous row."""
         found = {}
         for (name,) in self.rows("SELECT table_name FROM information_schema.tables WHERE "
                                  f"table_schema = {database!r} AND table_type = 'BASE TABLE'"):

@@ -20,8 +20,7 @@ NAMES_ENGINES = ["StorageEngineTests.test_get_storage_engine"]
 # the index that InnoDB creates for a constraint.
 SKIPPED_BY_NAME = ["test_get_constraints_indexes_orders", "test_no_index_for_foreignkey",
                    "test_descending_columns_list_sql"]
-# The maximum number of tests that fail with both engines under PyMySQL. More failures mean that
-# the setup is wrong.
+# The maximum of tests that fail with both engines under PyMySQL. More: the setup is wrong.
 FAILURES_MAX = 40
 
 

@@ -17,7 +17,6 @@ SECONDS_BETWEEN_KILLS = 5
 
 @pytest.fixture
 def words():
-    """Returns a function that builds a go-tpc command for a side."""
     program = fetched.go_program("go-tpc", MODULE, PROGRAM, {})
 
     def of(side, *more) -> list:

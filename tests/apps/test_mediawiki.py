@@ -26,7 +26,6 @@ SIZE_RATIO_MAX = 1 / 3
 
 @pytest.fixture
 def dump(new_server, tmp_path, large):
-    """Writes an XML export of a wiki and returns its path."""
     server, place = servers.started(new_server()), tmp_path / "pages.xml"
     with open(place, "w", encoding="utf-8") as file:
         file.write(HEAD)
@@ -62,7 +61,6 @@ def use(side, wiki, dump) -> dict:
     local = side.folder / "LocalSettings.php"
 
     def script(name: str, *words, **more) -> str:
-        """Runs one of MediaWiki's own scripts."""
         path = name if "/" in name else wiki / "maintenance" / name
         return side.call(*php.words(), path, "--conf", local, *words, env=settings, **more)
 

@@ -45,8 +45,7 @@ def test_online_schema_change(beside, toolkit):
                 "--chunk-size", 20, "--no-check-replication-filters",
                 source(side, D=sides.DATABASE, t="account"), timed="accounts")
             shop.check(side)
-        # First a parent table, whose child's constraint is rebuilt. Then a child table with a
-        # trigger.
+        # A parent table, whose child's constraint is rebuilt; then a child with a trigger.
         said = run(side, toolkit, "pt-online-schema-change", "--execute", "--alter",
                    "MODIFY name VARCHAR(120) NOT NULL, ADD KEY (country)", "--chunk-size", 500,
                    "--alter-foreign-keys-method", "rebuild_constraints",

@@ -14,7 +14,6 @@ def said(side, root, script: str, *words, **more) -> str:
 
 
 def run(side, root, script: str, *words) -> dict:
-    """Runs one of our scripts and returns its result, parsed from JSON."""
     return json.loads(said(side, root, script, *words, timed="use").splitlines()[-1])
 
 
@@ -42,8 +41,7 @@ def test_laravel(beside, named):
 
     def use(side) -> dict:
         if named and side.engine.name != "InnoDB":
-            # Laravel's strict mode includes NO_ENGINE_SUBSTITUTION, so the server refuses another
-            # engine.
+            # Laravel's strict mode has NO_ENGINE_SUBSTITUTION: another engine is refused.
             assert " 1290 " in said(side, root, "laravel_use.php", "InnoDB", ok=(255,))
         found = run(side, root, "laravel_use.php", *([side.engine.name] if named else []))
         assert (found["twice"], found["no parent"], found["children"]) == (1062, 1452, 1451)

@@ -79,8 +79,6 @@ def test_every_query_of_the_dashboard_has_an_answer(prometheus, server):
 
 
 def test_alerts_and_the_error_log_name_stalls_within_ten_seconds(prometheus, new_server):
-    """A stalled disk, a checkpoint that does not finish, a full log and a pile-up of lock waits
-    each raise an alert and a line in the error log within ten seconds."""
     server = new_server({"loose_cheetah_log_file_size": "1M", "loose_cheetah_log_size_max": "8M"})
     disk = stalls.StalledDisk(server)
     servers.started(server, "CREATE DATABASE d", "CREATE TABLE d.t (a INT PRIMARY KEY "

@@ -16,7 +16,6 @@ def test_wordpress(beside):
 
 
 def use(side, site) -> dict:
-    """Installs a blog, writes posts and comments, and reads them."""
     words = [*php.words({"error_reporting": "E_ERROR"}), fetched.HERE / "wordpress_use.php"]
     found = {}
     for step in ("install", "write", "read"):

@@ -168,8 +168,7 @@ def left_out(type_text: str) -> dict:
     the two-byte letter first because fewer spaces follow it. In cp1250_czech_cs '' and ' ' are
     equal but have different sort keys, so a sort with LIMIT returns another order than one without.
     Also, in this collation a sort places '' after a tab, as for padded values, while an index of
-    any engine places '' before the tab.
-    """
+    any engine places '' before the tab."""
     if "czech_cs" in type_text:
         return str.maketrans(dict.fromkeys(" \t\n", "-"))
     if not (type_text.startswith("CHAR") and "nopad" in type_text):
@@ -179,9 +178,8 @@ def left_out(type_text: str) -> dict:
 
 
 def prefix_of(type_text: str, length: int) -> int:
-    """Returns the maximum length of an index prefix. It is 0 in cp1250_czech_cs because there a
-    prefix of a larger string may be the smaller prefix, and the server looks up ranges by prefixes
-    in any engine."""
+    """Returns the maximum length of an index prefix: 0 in cp1250_czech_cs, where a larger string
+    may have the smaller prefix, and the server looks up ranges by prefixes in any engine."""
     return 0 if "czech_cs" in type_text else length
 
 
@@ -192,9 +190,8 @@ def has_expansions(type_text: str) -> bool:
 
 
 def like_of(rng, column: Column) -> str:
-    """Returns a quoted LIKE pattern. It selects an index range, except in a binary collation that
-    pads with spaces. There the range would start at the padded letter, so in any engine it would
-    miss the letter followed by a tab."""
+    """Returns a quoted LIKE pattern of an index range, except in a binary collation that pads with
+    spaces: there any engine starts at the padded letter and misses the letter before a tab."""
     letter = rng.choice(["a", "A", "s", ""])
     misses_tabs = column.type_text.endswith("_bin") and "_nopad_" not in column.type_text
     return f"'%{letter}%'" if misses_tabs else f"'{letter}%'"
@@ -269,7 +266,6 @@ def set_of(rng, name: str) -> Column:
 
 
 def json(rng, name: str) -> Column:
-    """Returns a JSON column: text with a check constraint."""
     return Column(name, "JSON", "text",
                   lambda r: r.choice(["'{}'", "'[1,2,3]'", "'{\"a\": 1}'", "'null'", "'\"s\"'"]),
                   prefix_max=20, must_prefix=True)

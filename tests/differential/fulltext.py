@@ -5,8 +5,7 @@ transactions. InnoDB's row counts are exact only after ANALYZE TABLE, and after 
 innodb_optimize_fulltext_only. Both statements run on copies of tables, and ranks are compared only
 there. (On other tables OPTIMIZE TABLE sometimes crashes InnoDB's server.) Elsewhere only the rows
 are compared. docs/users/fulltext.md ("Where ours differ") lists the other differences, and the
-generator avoids each of them, as comments below note.
-"""
+generator avoids each of them, as comments below note."""
 
 import functools
 import re
@@ -119,8 +118,6 @@ def by_key_and_rank(row) -> tuple:
 
 
 class Fulltext(Stream):
-    """Statements on tables with full-text indexes."""
-
     ddl_compare = staticmethod(no_matter)   # engines count work in their own ways
 
     def __init__(self, rng, folder):
@@ -135,7 +132,6 @@ class Fulltext(Stream):
         return "id, tag, n, t1, t2, t3"
 
     def next(self) -> list:
-        """Creates the tables first, then returns random statements."""
         return self.new_table() if len(self.tables) < 3 else super().next()
 
     def settles(self, innodb, statement, other) -> bool:
@@ -152,8 +148,6 @@ class Fulltext(Stream):
         fresh = innodb.run(statement.text.replace(f" FROM {name}", " FROM again", 1))
         innodb.run("DROP TABLE again")
         return not difference(statement, fresh, other)
-
-    # --- texts
 
     def word(self, table) -> str:
         """Returns one word from a small vocabulary, so that most searches find rows."""
@@ -198,8 +192,6 @@ class Fulltext(Stream):
         """Returns a random recent ID. Rows with earlier IDs were mostly deleted."""
         return self.rng.randint(max(1, self.last_id - ROWS_MAX), max(1, self.last_id))
 
-    # --- rows
-
     def insert(self) -> Statement:
         table = self.table()
         rows = ", ".join(self.row(table) for _ in range(self.rng.choice([1, 1, 2, 5])))
@@ -211,8 +203,7 @@ class Fulltext(Stream):
         return re.sub(r"^\(\d+", f"({self.some_id()}", self.row(table))
 
     def has_one_key(self, table) -> bool:
-        """Returns whether the ID alone is a key. Otherwise a row with an existing ID would be
-        added, not replaced."""
+        """Returns whether the ID alone is a key. Else an existing ID is added, not replaced."""
         return table.key in ("PRIMARY KEY (id)", "PRIMARY KEY (id DESC)", "UNIQUE KEY u (id)")
 
     def replace(self) -> Statement:
@@ -248,7 +239,6 @@ class Fulltext(Stream):
         return Statement(f"UPDATE {table.name} SET {self.change(table)} WHERE {self.where()}")
 
     def move(self) -> Statement:
-        """UPDATE of a key column, sometimes with text columns."""
         table = self.table()
         self.last_id += 1
         more = f", {self.change(table)}" if self.rng.random() < 0.4 else ""
@@ -256,7 +246,6 @@ class Fulltext(Stream):
         return Statement(f"UPDATE {table.name} SET {what}{more} WHERE id = {self.some_id()}")
 
     def delete(self) -> Statement:
-        """DELETE of one row, a few rows, or old rows so that tables stay small."""
         where = self.rng.choice([self.where(), self.where(), f"id < {self.last_id - ROWS_MAX}"])
         return Statement(f"DELETE FROM {self.table().name} WHERE {where}")
 
@@ -282,8 +271,6 @@ class Fulltext(Stream):
 
     def end(self) -> Statement:
         return Statement(self.rng.choice(["COMMIT", "COMMIT", "ROLLBACK"]), apply=self.ended)
-
-    # --- definitions
 
     def new_table(self) -> list:
         self.names_made += 1
@@ -328,7 +315,6 @@ class Fulltext(Stream):
         return self.ddl(f"ALTER TABLE {table.name} FORCE{built}")
 
     def drop_column(self, table, column: str) -> None:
-        """Makes the next step drop the column."""
         self.kinds.append((lambda: self.ddl(f"ALTER TABLE {table.name} DROP COLUMN {column}",
                                             self.kinds.pop), 1e9))
 
@@ -336,7 +322,6 @@ class Fulltext(Stream):
         return self.ddl(f"TRUNCATE TABLE {self.table().name}")
 
     def fill(self) -> list:
-        """Fills an empty table with another table's rows by INSERT .. SELECT or LOAD DATA."""
         source = self.table()
         columns, name = self.columns_of(source), f"copy{self.names_made}"
         self.names_made += 1
@@ -358,8 +343,6 @@ class Fulltext(Stream):
                  Statement(f"CHECK TABLE {name}"), self.ddl(f"DROP TABLE {name}")]
         return made
 
-    # --- searches
-
     def columns(self, table) -> str:
         """Returns the columns of an index in any order, or rarely others, which is an error."""
         rng = self.rng
@@ -369,8 +352,7 @@ class Fulltext(Stream):
         return ", ".join(columns)
 
     def search(self) -> list:
-        """Runs searches whose rows, but not ranks, are compared: InnoDB counts deleted rows and
-        estimates the row count."""
+        """Searches without ranks: InnoDB counts deleted rows and estimates the row count."""
         return [*self.outside(), *self.searches(self.table(), self.rng.randint(2, 6))]
 
     def searches(self, table, count: int) -> list:
@@ -395,8 +377,7 @@ class Fulltext(Stream):
         return Statement(f"SELECT id, tag, n FROM {table.name} WHERE {match}")
 
     def ranks(self) -> list:
-        """Compares rows, ranks and their order. The searches run on a copy of a table because
-        InnoDB counts rows that were deleted."""
+        """Compares rows and ranks, on a copy of a table because InnoDB counts deleted rows."""
         rng, table, copy = self.rng, self.table(), f"copy{self.names_made}"
         self.names_made += 1
         made = [*self.outside(), self.ddl(f"CREATE TABLE {copy} LIKE {table.name}"),
@@ -478,7 +459,6 @@ class Fulltext(Stream):
         return operator + word
 
     def spoiled(self, query: str) -> str:
-        """Removes a character from the query or adds one."""
         rng = self.rng
         at = rng.randint(0, len(query))
         if rng.random() < 0.3:

@@ -4,8 +4,7 @@ Values are few, so most rows have children and parents, and chains of rows and t
 themselves are common. In some graphs tables refer to each other in circles. The constraints of
 these graphs only refuse changes and have no cascading actions, because InnoDB's result in a circle
 depends on which index entries it has already deleted. A statement that changes several rows gives
-their order.
-"""
+their order."""
 
 from statements import Statement, Stream
 
@@ -30,8 +29,6 @@ class Node:
 
 
 class Graph(Stream):
-    """Statements on tables that are connected by foreign keys."""
-
     BESIDE_INNODB = True   # exclude constraints that InnoDB checks in its own order
 
     def __init__(self, rng, folder):
@@ -46,13 +43,11 @@ class Graph(Stream):
                       (self.rebuild, 0.7), (self.redefine, 1.5)]
 
     def next(self) -> list:
-        """Creates the tables and their constraints first, then returns random statements."""
         if len(self.tables) < 5:
             return [self.create()]
         return [self.tie()] if self.constraints < self.to_tie else super().next()
 
     def create(self) -> Statement:
-        """Creates a table. Sometimes the index on `code` is descending."""
         node = Node(f"n{len(self.tables) + 1}")
         direction = " DESC" if self.rng.random() < 0.3 else ""
         unique = "UNIQUE " if self.rng.random() < 0.3 else ""
@@ -87,10 +82,9 @@ class Graph(Stream):
                         f"{parent.name} ({columns}){actions}{how}")
 
     def disturbs(self, ties: dict) -> bool:
-        """Returns whether a row may lose two parents in one statement while the action of one
-        constraint changes a column in the index of the other constraint. InnoDB then looks up the
-        other parent again, and the order of constraints decides whether that parent was already
-        deleted (docs/users/limits.md)."""
+        """Returns whether a row may lose two parents in one statement while one constraint's action
+        changes a column in the other's index. InnoDB then looks up the other parent again, and the
+        order of constraints decides whether it was already deleted (docs/users/limits.md)."""
         if not self.BESIDE_INNODB:
             return False
         numbers = [(tie, actions) for tie, actions in ties.items() if tie[1] != "of"]
@@ -118,13 +112,11 @@ class Graph(Stream):
                         f"x{self.rng.randint(1, self.constraints)}")
 
     def rename(self) -> list:
-        """Renames a table. Its constraints follow."""
         node = self.table()
         new = node.name + "r" if len(node.name) < 6 else "n" + node.name[1:].replace("r", "") + "s"
         return [self.ddl(f"RENAME TABLE {node.name} TO {new}", lambda: setattr(node, "name", new))]
 
     def rebuild(self) -> list:
-        """Rebuilds a table by a copy and compares the constraints shown afterwards."""
         name = self.table().name
         return [self.ddl(f"ALTER TABLE {name} FORCE, ALGORITHM = COPY"),
                 Statement("SELECT constraint_name, table_name, referenced_table_name, update_rule, "
@@ -142,8 +134,6 @@ class Graph(Stream):
         if self.rng.random() < 0.15:
             statement = f"TRUNCATE TABLE {name}"
         return self.ddl(statement)
-
-    # --- rows
 
     def number(self) -> str:
         return "NULL" if self.rng.random() < 0.25 else str(self.rng.randint(1, VALUES))

@@ -7,8 +7,7 @@ same answer or the same error, and the server must survive. Rows are compared th
 statement here reads table sizes. FULLTEXT keys are excluded because InnoDB does not support them in
 temporary tables, and foreign keys because Cheetah does not support them in system-versioned tables.
 Both have tests of their own. A transaction is begun only where none is open, because in InnoDB
-reading a sequence opens a transaction.
-"""
+reading a sequence opens a transaction."""
 
 import re
 from pathlib import Path
@@ -34,7 +33,6 @@ class Kinds(Stream):
     steps = 0
 
     def next(self) -> list:
-        """Returns one statement, or at regular intervals a query of each name's contents."""
         self.steps += 1
         if self.steps % COMPARE_EVERY == 0:
             return [Statement(f"SELECT * FROM {name}") for name in NAMES]

@@ -2,8 +2,7 @@
 keys (BKA, BKAH), with all related optimizer settings.
 
 The tables are large enough for such plans to pay off, and they change during the test. Engines may
-choose different plans (`tests/sql/plans.sql` compares plans), but the rows must be the same.
-"""
+choose different plans (`tests/sql/plans.sql` compares plans), but the rows must be the same."""
 
 from statements import Statement, Stream
 
@@ -23,15 +22,12 @@ SWITCHES = ["mrr", "mrr_sort_keys", "mrr_cost_based", "rowid_filter", "index_con
 
 
 class Plans(Stream):
-    """Queries, settings and changes on three tables."""
-
     def __init__(self, rng, folder):
         super().__init__(rng, folder)
         self.steps = 0
         self.waiting = [text for name in ("t1", "t2", "t3") for text in self.made(name)]
 
     def next(self) -> list:
-        """Returns one statement, or at regular intervals a query of the contents."""
         self.steps += 1
         if self.waiting:
             return [Statement(self.waiting.pop(0))]

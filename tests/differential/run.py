@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
-"""Differential test: the same random statements on an InnoDB twin and a Cheetah twin, in one
-server.
+"""Differential test: the same random statements on twins of InnoDB and Cheetah.
 
 A round has its own seed, its own tables and 500 statements. A difference ends the round, prints one
 line that replays it, and saves the round's statements to a file. `--plant` changes a row of one
 twin without the generator's knowledge. The test must then fail, which proves that it detects
-differences.
-"""
+differences."""
 
 import argparse
 import random
@@ -185,7 +183,6 @@ def main(arguments: list) -> int:
 
 
 def report(attempt: Round, found: Difference, choice) -> None:
-    """Prints the difference and its replay line, and saves the statements to a file."""
     REPORTS.mkdir(parents=True, exist_ok=True)
     file = REPORTS / f"{attempt.seed}.sql"
     file.write_text(";\n".join(attempt.history) + ";\n")

@@ -2,8 +2,7 @@
 
 If the order of rows matters (LIMIT, changes of unique columns, IGNORE, REPLACE .. SELECT), the
 statement has an ORDER BY without ties. Results that depend on the plan, such as floating-point sums
-and the MIN of case-insensitive text, are avoided or made deterministic.
-"""
+and the MIN of case-insensitive text, are avoided or made deterministic."""
 
 import re
 from collections import namedtuple
@@ -60,8 +59,6 @@ class Stream:
 
 
 class Generator(Stream):
-    """Statements on a few tables."""
-
     def __init__(self, rng, folder):
         super().__init__(rng, folder)
         self.savepoints = []
@@ -97,10 +94,7 @@ class Generator(Stream):
         return texts[1:]
 
     def next(self) -> list:
-        """Creates the tables first, then returns random statements."""
         return [self.new_table()] if len(self.tables) < 3 else super().next()
-
-    # --- tables
 
     def new_table(self) -> Statement:
         """CREATE TABLE, or DROP TABLE of the oldest table if there are five."""
@@ -149,15 +143,12 @@ class Generator(Stream):
         return self.ddl(f"ALTER TABLE {table.name} {text}, ALGORITHM=COPY", change)
 
     def truncate(self) -> Statement:
-        """TRUNCATE, which restarts AUTO_INCREMENT."""
         return self.ddl(f"TRUNCATE TABLE {self.table().name}")
 
     def maintain(self) -> Statement:
         """CHECK TABLE or ANALYZE TABLE, whose verdicts must agree."""
         word = self.rng.choice(["CHECK TABLE {} EXTENDED", "CHECK TABLE {}", "ANALYZE TABLE {}"])
         return Statement(word.format(self.table().name), apply=None)
-
-    # --- transactions
 
     def transaction(self) -> Statement:
         rng = self.rng
@@ -177,8 +168,6 @@ class Generator(Stream):
     def ended(self) -> None:
         super().ended()
         self.savepoints = []
-
-    # --- writes
 
     def insert(self) -> Statement:
         table = self.table()
@@ -329,8 +318,6 @@ class Generator(Stream):
         return [Statement(write), Statement(f"DELETE FROM {table.name} WHERE {self.place(table)}"),
                 Statement(read)]
 
-    # --- reads
-
     def select(self) -> Statement:
         rng, table = self.rng, self.table()
         text = f"SELECT {self.columns_of(table)} FROM {table.name} WHERE {self.where(table)}"
@@ -407,8 +394,6 @@ class Generator(Stream):
         steps += [f"HANDLER h READ `PRIMARY` {way} LIMIT {self.rng.randint(1, 3)}"
                   for _ in range(2)]
         return [Statement(text, ordered=True) for text in [*steps, "HANDLER h CLOSE"]]
-
-    # --- parts
 
     def columns_of(self, table: Table, alias: str = "") -> str:
         """Returns all columns by name, because `*` omits invisible columns."""

@@ -13,8 +13,6 @@ class Index(namedtuple("Index", "name unique parts columns")):
 
 
 class Table:
-    """A table as the generator sees it."""
-
     def __init__(self, name: str):
         self.name, self.options, self.names_made = name, "", 0
         self.columns, self.indexes = [], []

@@ -23,8 +23,7 @@ def test_a_planted_difference_is_found(capsys):
 
 
 def test_only_what_innodb_itself_answers_is_settled():
-    """A difference in the leading zeros of MAX is excused because the plan determines them. A
-    missing row is not excused."""
+    """The plan determines leading zeros of MAX: that is excused. A missing row is not excused."""
     server = run.PrivateServer(run.scratch("differential"))
     query = Statement("SELECT MAX(b) FROM t1 WHERE c < 9 GROUP BY a")
     generator = Generator(random.Random(1), None)

@@ -107,7 +107,6 @@ class Twin:
             cursor.close()
 
     def warnings(self) -> list:
-        """Returns the numbers of the last statement's warnings."""
         return [row[1] for row in self.run("SHOW WARNINGS").rows or []]
 
 
@@ -146,8 +145,7 @@ def difference(statement, left: Outcome, right: Outcome) -> str:
 
 
 def found_at_the_end(statement, left: Outcome, right: Outcome) -> bool:
-    """Returns whether one engine found a duplicate among rows from another table while the other
-    engine reached a row that the server refuses. For an empty table, duplicates are detected only
-    after all rows are inserted."""
+    """Returns whether one engine found a duplicate among another table's rows while the other met a
+    row that the server refuses: an empty table finds duplicates at the end."""
     return ({left.error, right.error} - REFUSED_ROW == {DUPLICATE}
             and re.match(r"INSERT INTO \w+ \([^)]*\) SELECT ", statement.text) is not None)

@@ -43,8 +43,7 @@ Checked without the graph: a row found by a word that it does not contain ("word
 (G1a), intermediate read (G1b), dirty write, lost and duplicate appends, lists whose order
 contradicts the final list, values that no transaction wrote, and internal consistency: a
 transaction sees its own writes, and no longer sees them after ROLLBACK TO SAVEPOINT. Only a key
-that the transaction wrote may show a newer version than its snapshot.
-"""
+that the transaction wrote may show a newer version than its snapshot."""
 
 import sys
 from collections import namedtuple

@@ -20,7 +20,6 @@ REFUSED = {1062, 1205}
 
 
 def tables(model: str, more: str) -> list:
-    """Returns the CREATE TABLE statements, without an engine."""
     text = LISTS if model == "list" else REGISTERS
     return [text.replace("KEY g", f"tag VARCHAR(40) NOT NULL, {INDEXES[model]}, KEY g")
             if more == WORDS else text]
@@ -120,9 +119,8 @@ class Client:
         return answer
 
     def back(self, plan):
-        """Runs ROLLBACK TO SAVEPOINT. If the transaction had not used the engine before the
-        savepoint, the server rolls back the engine's whole transaction, and the next statement
-        begins a new one."""
+        """Runs ROLLBACK TO SAVEPOINT. If the engine was not used before the savepoint, the server
+        rolls back its whole transaction, and the next statement begins a new one."""
         answer = yield "ROLLBACK TO SAVEPOINT s"
         if self.saved is not None:
             for op in self.txn.ops[self.saved:]:
@@ -200,8 +198,7 @@ class Client:
                              f"{self.text}")
 
     def pad(self, value) -> str:
-        """Returns an SQL expression for the `pad` column: the row's last value, repeated to up to
-        tens of kilobytes."""
+        """Returns `pad` as SQL: the row's last value, repeated to up to tens of kilobytes."""
         return f"REPEAT('{value},', {self.run.copies})"
 
     def expect_whole(self, row) -> None:
@@ -211,7 +208,6 @@ class Client:
             raise Unexpected(f"torn row: {self.text}: {row}")
 
     def value(self, cell, lengths: bool):
-        """Converts a cell to the form that the checker expects."""
         if not self.lists:
             return cell
         if lengths:
@@ -219,7 +215,6 @@ class Client:
         return [int(word) for word in cell.split(",")] if cell else []
 
     def write(self, step):
-        """Appends to a list, or writes or deletes a register."""
         key, value = step.keys[0], step.value
         if step.via == "replace" and self.lists:
             return (yield from self.append_by_replacing(step))

@@ -1,5 +1,4 @@
-"""Checks one engine's run of a script by itself: do its transactions give the same results when
-they run one after the other?
+"""Checks one engine's run by itself: do its transactions give the same results one by one?
 
 At REPEATABLE READ and SERIALIZABLE, whatever a statement reads with a lock, changes, or does not
 find remains so until its transaction ends. So the committed transactions, executed one after the
@@ -124,9 +123,8 @@ def merged(together: list):
 
 
 def unexplained(entries: list, final: tuple, level: str, execute) -> str:
-    """Returns what no commit order explains, or "" if some order explains the run. `execute(texts)`
-    runs statements one after the other on a fresh table and returns their outcomes and the final
-    table."""
+    """Returns what no commit order explains, or "". `execute(texts)` runs statements one after the
+    other on a fresh table and returns their outcomes and the final table."""
     if level not in ("REPEATABLE READ", "SERIALIZABLE"):
         return ""
     possible, first = list(islice(orders(units(entries, level)), ORDERS_MAX + 1)), ""

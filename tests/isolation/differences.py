@@ -1,9 +1,7 @@
-"""Reads and writes differences.tsv: each known difference between Cheetah and InnoDB, with its
-reason.
+"""Reads and writes differences.tsv: known differences of Cheetah and InnoDB, with reasons.
 
 The list is exact: an unlisted difference is a failure, and so is a line whose case no longer
-differs. The list should shrink until it holds only deliberate differences.
-"""
+differs. The list should shrink until it holds only deliberate differences."""
 
 from pathlib import Path
 
@@ -11,8 +9,6 @@ PLACE = Path(__file__).resolve().parent / "differences.tsv"
 
 
 class Differences:
-    """The lines of one suite, as a map from case to reason."""
-
     def __init__(self, suite: str, place: Path = PLACE):
         self.suite, self.place = suite, place
         self.lines = place.read_text().splitlines()
@@ -21,8 +17,7 @@ class Differences:
                            if line.startswith(suite + "\t"))
 
     def judge(self, found: dict, whole: set) -> dict:
-        """Returns what is wrong with `found` (case -> reason, "" if unexplained); `whole` holds the
-        cases that were run."""
+        """Returns what is wrong with `found` (case -> reason, or ""). `whole`: the cases run."""
         wrong = {}
         for case, reason in found.items():
             if case not in self.listed:
@@ -36,8 +31,7 @@ class Differences:
         return wrong
 
     def replace(self, found: dict) -> None:
-        """Rewrites the suite's lines. A reason written by hand stays while its case differs and no
-        other reason is known."""
+        """Rewrites the suite's lines. A reason by hand stays where no other one is known."""
         kept = {case: reason or self.listed.get(case, "") for case, reason in found.items()}
         kept = {case: reason for case, reason in kept.items() if reason}
         self.lines = [line for line in self.lines if not line.startswith(self.suite + "\t")]

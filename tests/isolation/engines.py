@@ -1,10 +1,8 @@
-"""Determines by test scripts how the engines of a server behave, and which reasons for differences
-can apply.
+"""Determines by scripts how a server's engines behave and which reasons for differences apply.
 
 `Features` plays tiny scripts: Does a reader wait for an open writer? Do writers of two different
 rows wait for each other? Does START TRANSACTION WITH CONSISTENT SNAPSHOT take a snapshot? Only
-differences that follow from the answers are expected.
-"""
+differences that follow from the answers are expected."""
 
 from sessions import Play
 

@@ -1,14 +1,12 @@
 #!/usr/bin/env python3
-"""Interleavings of statements on parents and children: like `interleavings.py`, on tables tied by
-foreign keys.
+"""Interleavings on parents and children: like `interleavings.py`, on tables tied by foreign keys.
 
 Deleting a parent or changing its key is refused, cascades to its children, or sets their reference
 to NULL. One of the child tables has children of its own. A difference must have a reason from
 `kinship`. Cheetah's whole run must match its transactions executed in commit order, and CHECK TABLE
 must find no child without its parent. `--plant` omits a row from one table.
 
-    python3 tests/isolation/families.py [--scripts 150] [--seed 1] [--show]
-"""
+    python3 tests/isolation/families.py [--scripts 150] [--seed 1] [--show]"""
 
 import random
 import sys

@@ -21,8 +21,7 @@ class Graph:
             self.out[source].setdefault(target, (kind, why))
 
     def components(self) -> list:
-        """Returns the strongly connected components of several nodes (Tarjan, without
-        recursion)."""
+        """Returns the strongly connected components of several nodes (Tarjan, iterative)."""
         index, low, on_stack, stack, found, counter = {}, {}, set(), [], [], 0
         for root in range(len(self.out)):
             if root in index:

@@ -1,14 +1,12 @@
 #!/usr/bin/env python3
-"""Plays Hermitage's scenarios at all four levels, with snapshot isolation off and on, on InnoDB and
-on Cheetah in one server.
+"""Plays Hermitage's scenarios on both engines, at all levels, with snapshot isolation off and on.
 
 Every step is compared: rows, changed rows, errors, waits, and when waiting sessions continue. A
 cell that differs must be listed in differences.tsv with its reason, and a listed cell must differ:
 the list is exact. Cheetah must never show an anomaly that InnoDB prevents, listed or not. `--write`
 updates the lines in differences.tsv and the section "Hermitage" of docs/developers/transactions.md.
 
-    python3 tests/isolation/hermitage.py [--only P4] [--trace] [--write]
-"""
+    python3 tests/isolation/hermitage.py [--only P4] [--trace] [--write]"""
 
 import argparse
 import sys
@@ -34,8 +32,6 @@ BEGIN, END = ("<!-- hermitage: written by tests/isolation/hermitage.py --write -
 
 
 class Cell:
-    """One scenario at one level on one engine."""
-
     def __init__(self, scenario, entries: list, final: tuple):
         self.entries, self.final = entries, final
         self.anomaly = scenario.anomaly(Went(entries, final))
@@ -97,7 +93,6 @@ class Grid:
                             scenario, level, snapshot_isolation, engine)
 
     def play(self, scenario, level: str, snapshot_isolation: bool, engine: str) -> Cell:
-        """Plays one cell on fresh tables."""
         database = fresh_database(self.server, "hermitage")
         for text in [*(f"{table} ENGINE={engine}" for table in scenario.tables), *scenario.rows]:
             self.server.sql(text, database)
@@ -111,7 +106,6 @@ class Grid:
                 if key[3] == CHEETAH and (*key[:3], INNODB) in self.cells]
 
     def differing(self) -> list:
-        """Returns the pairs whose cells differ."""
         return [pair for pair in self.pairs()
                 if self.cells[(*pair, INNODB)].key() != self.cells[(*pair, CHEETAH)].key()]
 
@@ -135,9 +129,8 @@ class Grid:
         return failures
 
     def allowed(self, pair: tuple) -> bool:
-        """Returns whether InnoDB shows the anomaly at this level. Cheetah treats READ UNCOMMITTED
-        as READ COMMITTED, and in InnoDB a dirty read may prevent an anomaly, so READ COMMITTED
-        counts too."""
+        """Returns whether InnoDB shows the anomaly at this level, or at READ COMMITTED: Cheetah has
+        no READ UNCOMMITTED, and dirty reads may prevent an anomaly in InnoDB."""
         levels = [pair[1], "READ COMMITTED"] if pair[1] == "READ UNCOMMITTED" else [pair[1]]
         return any(self.cells[pair[0], level, pair[2], INNODB].anomaly for level in levels)
 
@@ -162,7 +155,6 @@ class Grid:
         return "\n".join(lines)
 
     def table(self, snapshot_isolation: bool) -> list:
-        """Returns the rows of the table, the head first."""
         engines = [e for e in (INNODB, CHEETAH)
                    if snapshot_isolation in self.features.snapshot_isolation(e)]
         columns = [(level, engine) for level in LEVELS for engine in engines]

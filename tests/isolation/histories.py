@@ -208,7 +208,6 @@ def place_of(attempt: Run) -> Path:
 
 
 def report(attempt: Run, history, problems: list, choice) -> None:
-    """Prints the problems and saves the history."""
     for problem in problems[:8]:
         print(f"    {problem[:1500]}")
     if len(problems) > 8:

@@ -1,9 +1,7 @@
-"""A history: what clients did and saw. It can be saved to a file and checked again (`checker.py
-FILE`).
+"""A history: what clients did and saw. `checker.py FILE` checks a saved one again.
 
 Times are numbers from one counter, taken when a statement is sent and when its answer arrives. The
-server executed the statement between these two times.
-"""
+server executed the statement between these two times."""
 
 import gzip
 import json
@@ -21,8 +19,6 @@ COMMITTED, ABORTED, UNKNOWN = "committed", "aborted", "unknown"
 
 
 class Op:
-    """One statement, or its effect on one key."""
-
     __slots__ = ("kind", "sent", "answered", "seen", "key", "value", "undone", "lengths", "covered",
                  "words")
 
@@ -44,8 +40,6 @@ class Op:
 
 
 class Txn:
-    """One transaction of one client."""
-
     __slots__ = ("number", "client", "level", "status", "ops", "end", "autocommit")
 
     def __init__(self, number, client, level, ops=None, status=COMMITTED, end=(0, 0),
@@ -59,8 +53,6 @@ class Txn:
 
 
 class History:
-    """Transactions, the final state, and the kind of objects."""
-
     def __init__(self, model: str, txns: list, final: dict, snapshot_isolation=False, engine="",
                  dirty_reads=False):
         self.model = model                              # "list" or "register"

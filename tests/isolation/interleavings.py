@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Plays random scripts of several sessions, step by step, on InnoDB and on Cheetah, and compares
-the results, waits and errors.
+"""Plays random scripts of several sessions on both engines and compares results and waits.
 
 A step that has to wait is left waiting; which sessions continue, and when, is compared too. A
 script ends at its first difference. The difference must have a reason (reasons.py); otherwise it is
@@ -9,8 +8,7 @@ itself plays in two ways are left out and counted. Cheetah's whole run, with or 
 must match its transactions executed in commit order (commits.py). `--plant` omits a row from one
 table: the run must then fail, which proves that it can.
 
-    python3 tests/isolation/interleavings.py [--scripts 150] [--seed 1] [--show]
-"""
+    python3 tests/isolation/interleavings.py [--scripts 150] [--seed 1] [--show]"""
 
 import argparse
 import sys
@@ -243,8 +241,7 @@ class Comparison:
     def victims_one_by_one(self, stage: Stage, difference: Difference, theirs: Look,
                            ours: Look) -> str:
         """Returns the reason of a deadlock that only InnoDB has. It counts only if, with the victim
-        rolled back before this step, every other statement does what it did here and no difference
-        is unexplained."""
+        rolled back before this step, all else is as here and no difference is unexplained."""
         is_possible = difference.victims_differ() and self.number < len(self.script.steps)
         for victim in difference.victims_there.values() if is_possible else ():
             reason = (victim.name not in difference.ended_here
@@ -268,8 +265,7 @@ class Comparison:
         return ""
 
     def is_all_by_victims(self, stage: Stage, difference: Difference) -> bool:
-        """Returns whether only one engine ends a deadlock, and both agree once the victims'
-        statements are left out."""
+        """Returns whether one engine ends a deadlock, and both agree but for its victims."""
         victims = difference.victims_of_one()
         steps = [step for n, step in enumerate(self.script.steps[:self.number + 1])
                  if not any(step[0] == victim.name and n >= victim.number for victim in victims)]
@@ -395,7 +391,6 @@ def shrink(stage: Stage, script: Script) -> Comparison:
 
 
 def report(stage: Stage, script: Script, comparison: Comparison, choice) -> None:
-    """Prints the shortest form and saves it to a file."""
     short = shrink(stage, script)
     text = (f"{short.script.text().split(chr(10) + '/*')[0]}\n"
             f"{(short if short.fails() else comparison).text()}")

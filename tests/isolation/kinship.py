@@ -20,8 +20,7 @@ upgrade), the reasons are:
   requests the first row; InnoDB locks an entry shared, and then its row exclusively.
 - place: a child has no parent, or a parent gets a new key while its children keep the old one.
   Cheetah requests the positions of all entries before it searches for the parent or the children;
-  InnoDB searches before it requests the position of the entry.
-"""
+  InnoDB searches before it requests the position of the entry."""
 
 import re
 

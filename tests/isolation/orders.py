@@ -3,8 +3,7 @@
 A step that ends a transaction may unblock several sessions. The server's threads decide which
 session gets a lock first, so the two engines may differ by chance. The script is played again in
 each order: the statements that waited, and the statements deferred after them, are sent one after
-the other after that step.
-"""
+the other after that step."""
 
 from itertools import permutations
 
@@ -14,8 +13,7 @@ RACERS_MAX = 3
 
 
 def racers(entries: list, number: int, left_out: set) -> list:
-    """Returns the step of each session's first statement that was still unanswered at step
-    `number`, except the steps in `left_out`."""
+    """Returns each session's first step still unanswered at step `number`, except `left_out`."""
     answered = {entry.number for step in entries[:number] for entry in step.woke}
     waiting = {}   # session -> its first step without an answer
     for entry in entries[:number]:
@@ -26,10 +24,9 @@ def racers(entries: list, number: int, left_out: set) -> list:
 
 def done_in_an_order(number: int, played: list, compare) -> list:
     """Returns, for each engine, whether its outcome occurs in one of the orders of the statements
-    that waited at step `number`; returns an empty list unless both engines agree in every order.
-    `played` holds each engine's entries and the answers at that step. `compare(steps)` plays both
-    engines. A victim that both engines ended in a deadlock at that step is rolled back before the
-    step."""
+    that waited at step `number`; returns [] unless both engines agree in every order. `played`
+    holds each engine's entries and the answers at that step. `compare(steps)` plays both engines. A
+    victim that both engines ended in a deadlock at that step is rolled back before the step."""
     entries, answers = played[0][0], [answers for _, answers in played]
     texts = [(entry.name, entry.text) for entry in entries]   # with the ROLLBACKs at the end
     victims = common_victims(number, *answers)

@@ -1,8 +1,7 @@
 """Plans random transactions: what a client will do, chosen before any answer is known.
 
 Each group has three keys; one to three groups are in use. After `WRITES_PER_GROUP` key choices a
-new group replaces the old one: inserts never end, and lists stay short.
-"""
+new group replaces the old one: inserts never end, and lists stay short."""
 
 import random
 from collections import namedtuple
@@ -29,8 +28,6 @@ class Step:
 
 
 class Planner:
-    """Makes the plans of one history."""
-
     def __init__(self, seed, model: str, levels, groups: int = 2, more: str = ""):
         self.more, self.recent = more, {}   # group -> pairs of a key and a value
         self.rng, self.model, self.levels = random.Random(seed), model, tuple(levels)
@@ -101,7 +98,6 @@ class Planner:
         return steps
 
     def write(self, key: int) -> Step:
-        """Returns an append, or a register's new value or deletion."""
         self.values += 1
         if self.model == "list":
             hows = ["upsert", "upsert", "update", "replace"]
@@ -135,5 +131,4 @@ class Planner:
         steps.insert(last + 1, Step(BACK))
 
     def keys_used(self) -> range:
-        """Returns all keys that were ever in use."""
         return range(self.next_group * KEYS_PER_GROUP)

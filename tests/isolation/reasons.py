@@ -50,8 +50,7 @@ reason holds if the statements so far agree with it:
 
 A wait for a session has a reason if that session itself waits, and on the other engine waits for
 something else with a reason. A read that passes locked rows does not wait: each row passed on one
-side only is read alone, and the wait for it must have a reason.
-"""
+side only is read alone, and the wait for it must have a reason."""
 
 from collections import namedtuple
 
@@ -104,8 +103,7 @@ class Difference:
         self.blocked_here = self.stopped(self.mine, self.other)   # the other way round
 
     def stopped(self, theirs: dict, ours: dict) -> set:
-        """Returns the sessions that wait, wait in vain, or pass more locked rows, only in
-        `theirs`."""
+        """Returns the sessions that wait, in vain or not, or pass rows only in `theirs`."""
         return {e.name for n, e in ours.items()
                 if not vain(e) and (n not in theirs or vain(theirs[n]) or passes(theirs[n], e))}
 
@@ -228,8 +226,7 @@ class Difference:
         return PLACE if waits_for_range and is_new else ""
 
     def judge_plans(self, wait, look: Look) -> str:
-        """Checks for the reason `plan`: the engines execute one of the two statements
-        differently."""
+        """Checks for the reason `plan`: the engines execute a statement differently."""
         held = self.statements_of(wait.blocker, look) + self.statements_of(wait.waiter, look)
         return PLAN if any(s.number in self.other_plans for s in held) else ""
 
@@ -330,8 +327,7 @@ class Difference:
 
     @staticmethod
     def is_behind_one_that_went(wait, asking: Statement, look: Look) -> bool:
-        """Returns whether a new unique value existed earlier and was removed, and the wait is for
-        the entry after it."""
+        """Returns whether the wait is for the entry after a removed new unique value."""
         if wait.index != "u" or asking.index == "u":
             return False
         values = asking.puts("u", look.states)
@@ -407,8 +403,7 @@ class Difference:
         return DUPLICATE_ROW if self.only_checks([asking], versions) else ""
 
     def has_gone(self, wait, look: Look) -> bool:
-        """Returns whether both sessions waited for a record that this step removed, and the first
-        of them continued."""
+        """Returns whether both waited for a record that this step removed, and one went on."""
         is_there = any(wait.is_on(row) for row in (*look.states[-1], *self.rows_there))
         went_on = any(entry.name == wait.blocker and n != self.number
                       for n, entry in self.mine.items())

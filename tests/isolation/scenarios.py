@@ -1,5 +1,4 @@
-"""Hermitage's scenarios (Martin Kleppmann, github.com/ept/hermitage, mysql.md): the statements of
-each session, and the condition for an anomaly.
+"""Hermitage's scenarios (Martin Kleppmann, github.com/ept/hermitage, mysql.md), as scripts.
 
 Each scenario is a script over `test (id INT PRIMARY KEY, value INT)` with the rows (1, 10), (2,
 20), and a function that examines the outcome. An anomaly requires that the transactions concerned
@@ -8,8 +7,7 @@ PMP follow Bailis et al., "Highly Available Transactions".
 
 The scenarios whose names begin with FK are our own: parents `p (id, v)` and children `c (id, pid)`,
 whose constraint has one action for deletions and key changes. The final state maps each child to
-its parent, 0 for NULL, or ORPHAN.
-"""
+its parent, 0 for NULL, or ORPHAN."""
 
 TABLE = "CREATE TABLE test (id INT PRIMARY KEY, value INT)"
 ROWS = "INSERT INTO test VALUES (1, 10), (2, 20)"
@@ -199,7 +197,6 @@ def families(name: str, meaning: str, text: str, anomaly,
 
 
 def has_orphan(went: Went) -> bool:
-    """Returns whether a child has lost its parent."""
     return ORPHAN in went.final.values()
 
 

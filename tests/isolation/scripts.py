@@ -2,8 +2,7 @@
 
 The table has rows with gaps between their keys, an index with duplicate values, a unique index, an
 index on strings that differ only in case, and a column without an index. Every read and update
-names its index, so that both engines lock along the same index.
-"""
+names its index, so that both engines lock along the same index."""
 
 import random
 from collections import namedtuple
@@ -24,12 +23,10 @@ READS = (*("", "", "", " FOR UPDATE", " FOR UPDATE", " LOCK IN SHARE MODE") * 3,
 
 
 class Scene(namedtuple("Scene", "tables rows looks plant")):
-    """The tables on which scripts are played. `tables` maps names to definitions without an engine,
-    `looks` lists every way to read a table as (table, index, condition), and `plant` deletes the
-    row that is planted as a difference."""
+    """Tables for scripts. `tables`: name -> definition without an engine; `looks`: every way to
+    read a table (table, index, condition); `plant`: deletes the row planted as a difference."""
 
     def create(self, engine: str) -> list:
-        """Returns the statements that create and fill the tables."""
         return [*(f"{text} ENGINE={engine}" for text in self.tables.values()), *self.rows]
 
     def drop(self) -> list:
@@ -57,7 +54,6 @@ class Script:
         return Script(self.seed, self.level, steps, self.impatient, self.scene)
 
     def text(self) -> str:
-        """Returns the script as SQL, with a comment that names each step's session."""
         head = [f"-- seed {self.seed}, {self.level}"
                 + (f", timeout of 1 s: {', '.join(self.impatient)}" if self.impatient else "")]
         head += [f"{text};" for text in (*self.scene.tables.values(), *self.scene.rows)]

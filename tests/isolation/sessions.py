@@ -1,11 +1,9 @@
-"""Runs sessions of one server step by step: after a statement is sent, it either answers or is
-observed to wait.
+"""Runs sessions of one server step by step: a statement answers or is observed to wait.
 
 A wait is observed, not inferred from elapsed time: the connection's thread in the server sleeps
 (state S in /proc), and several checks in a row find no context switch. A thread that computes or
 waits for a processor has state R, a thread that waits for the disk state D. So the result does not
-depend on an engine's own reports, and a slow statement is not mistaken for a waiting one.
-"""
+depend on an engine's own reports, and a slow statement is not mistaken for a waiting one."""
 
 import select
 import time
@@ -123,8 +121,7 @@ class Session:
 
 
 def settle(sessions) -> list:
-    """Waits until every session with a running statement has answered or sleeps; returns (session,
-    outcome) in order of arrival."""
+    """Waits until every session has answered or sleeps; returns (session, outcome) as they came."""
     answered, marks = [], {}
     deadline = time.monotonic() + SETTLE_SECONDS
     while True:
@@ -185,8 +182,7 @@ class Play:
 
     @classmethod
     def of(cls, server, database: str, names, steps, settings=()) -> list:
-        """Runs the steps in transactions of new sessions, rolls these back at the end, and returns
-        the entries."""
+        """Runs the steps in new sessions' transactions, rolls back, and returns the entries."""
         play = cls({name: Session(server, name, database, settings) for name in names})
         try:
             for session in play.sessions.values():
@@ -199,7 +195,6 @@ class Play:
         return play.entries
 
     def run(self, steps, first: int = 0) -> list:
-        """Runs the steps, numbered from `first`; returns all entries so far."""
         for number, (name, text) in enumerate(steps, first):
             entry = Entry(number, name, text)
             self.entries.append(entry)

@@ -1,9 +1,7 @@
-"""Describes which part of an index a statement of scripts.py reads, which rows it may lock, and
-what it inserts into each index.
+"""Describes the ranges, locks and new index entries of a statement of scripts.py.
 
 Only the statements that `Generator` makes are understood. Answers that depend on rows consider
-every state of the table seen during the play, so they may include too much, but not too little.
-"""
+every state of the table seen during the play, so they may include too much, but not too little."""
 
 import re
 
@@ -26,8 +24,6 @@ def number_or_text(text: str):
 
 
 class Statement:
-    """One statement and the number of its step."""
-
     def __init__(self, text: str, number: int = 0):
         self.text, self.number, self.is_vain = text, number, False
         index, where, values = INDEX.search(text), WHERE.search(text), VALUES.search(text)

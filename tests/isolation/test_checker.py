@@ -9,7 +9,6 @@ SEEDS = range(3)
 
 
 def txn(number: int, level: str, ops: list, end: int, status=COMMITTED) -> Txn:
-    """Returns a transaction that ends at time `end`."""
     return Txn(number, number, level, ops, status, (end * 10, end * 10 + 5))
 
 
@@ -18,12 +17,10 @@ def append(at: int, key, value) -> Op:
 
 
 def read(at: int, **seen) -> Op:
-    """Returns a consistent read."""
     return Op(READ, at * 10, at * 10 + 5, seen=seen)
 
 
 def search(at: int, words: list, **seen) -> Op:
-    """Returns a consistent read that searches for words."""
     return Op(READ, at * 10, at * 10 + 5, seen=seen, words=words)
 
 
@@ -32,7 +29,6 @@ def locking(at: int, **seen) -> Op:
 
 
 def rc(number: int, *ops: Op, end: int, status=COMMITTED) -> Txn:
-    """Returns a transaction at READ COMMITTED."""
     return txn(number, "READ COMMITTED", list(ops), end, status)
 
 
@@ -133,8 +129,7 @@ class TestMutated:
     """Histories played by the engine without a planted bug, each with one change."""
 
     def mutate(self, model: str, level: str, change) -> None:
-        """`change(history)` returns whether it could change the history, which must then be a
-        problem."""
+        """`change(history)` returns whether it could. The checker must then find a problem."""
         changed = 0
         for seed in SEEDS:
             history = Played(model, level, False, seed).history
@@ -162,7 +157,6 @@ class TestMutated:
         self.mutate("list", "READ COMMITTED", lambda history: self.change_read(history, how))
 
     def test_a_commit_becomes_a_rollback(self):
-        """Marks a transaction as rolled back although its value is in the final state."""
         def change(history):
             txn = next(t for t in history.txns for op in t.ops
                        if t.status == COMMITTED and op.kind == WRITE and op.value is not None
@@ -189,7 +183,6 @@ class TestMutated:
         self.mutate("register", "READ COMMITTED", change)
 
     def change_read(self, history, how) -> bool:
-        """Changes the first long read in the second half of the history."""
         ops = [op for t in history.txns for op in t.ops if op.kind == READ and not op.lengths]
         for op in ops[len(ops) // 2:]:
             for key, seen in op.seen.items():
@@ -200,5 +193,4 @@ class TestMutated:
 
 
 def values_of(value) -> list:
-    """Returns a register's value or a list's elements as a list."""
     return value if isinstance(value, list) else [value]

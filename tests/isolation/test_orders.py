@@ -1,5 +1,4 @@
-"""Tests the code that decides whether a difference is due to the order of sessions or the choice of
-a deadlock victim."""
+"""Tests whether sessions' order or the choice of deadlock victims explains a difference."""
 
 from orders import done_in_an_order, ordered
 from reasons import Difference, Look, VICTIM

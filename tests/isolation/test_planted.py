@@ -4,8 +4,7 @@ The crate's test target `histories` plays random transactions on the library, mo
 in an order that the seed determines. Like all tests of the crate it is compiled with the points at
 which a bug can be planted (crates/cheetah/src/base/planted.rs); no server is involved. A bug counts
 as found when the checker names an anomaly, not when the engine returns an error. `--rounds` is the
-number of seeds after which a bug counts as not found.
-"""
+number of seeds after which a bug counts as not found."""
 
 import functools
 import json
@@ -77,8 +76,6 @@ WITH_WORDS = [("list", RR, False), ("list", ALL, False), ("register", ALL, False
 
 
 class Played:
-    """A history and the checker's findings."""
-
     def __init__(self, model: str, levels: str, snapshot_isolation: bool, seed: int, bug: str = "",
                  threads: bool = False, full_text: bool = False):
         words = [player(), "--model", model, "--levels", levels, "--seed", str(seed),

@@ -42,8 +42,7 @@ class TestOneWaits:
 
 class TestKeysThatWereMissed:
     def reason(self, level: str, u: int) -> str:
-        """Returns why `b` waits in Cheetah for the key 28, which `a` did not find; row 10 has u =
-        10."""
+        """Returns why `b` waits in Cheetah for 28, which `a` missed; row 10 has u = 10."""
         upsert, text = (f"INSERT INTO t VALUES (28, 0, {u}, 0, 'g0') "
                         "ON DUPLICATE KEY UPDATE v = v + 10",
                         "SELECT * FROM t FORCE INDEX (PRIMARY) WHERE id = 28 FOR UPDATE")

@@ -7,8 +7,7 @@ that the register does not exist. With RESTRICT, a client inserts the new parent
 and then deletes the old parent; deleting a parent that has a child, or inserting a child without a
 parent, must be refused.
 
-In one snapshot every child has its own parent.
-"""
+In one snapshot every child has its own parent."""
 
 from clients import Client, LOCKS, Unexpected
 from history import LOCKING, Op, WRITE
@@ -29,7 +28,6 @@ REFUSED = "refused"   # the outcome of a step that was rightly refused
 
 
 def tables(action: str) -> list:
-    """Returns the CREATE TABLE statements, without an engine."""
     return [REPLACED if action == RESTRICT else KEPT,
             CHILDREN.format(action, RESTRICT if action == RESTRICT else CASCADE)]
 
@@ -48,7 +46,6 @@ class TiedClient(Client):
                 "(SELECT COUNT(*) FROM h JOIN p ON p.v = h.v AND p.id = h.id)")
 
     def read_text(self, step) -> str:
-        """Returns the statement that reads the children, the parents, or both."""
         keys, group = step.keys, step.keys[0] // KEYS_PER_GROUP
         listed = ", ".join(map(str, keys))
         text = {"id": f"SELECT id, v FROM h WHERE id = {keys[0]}",
@@ -92,8 +89,7 @@ class TiedClient(Client):
 
     def several(self, *texts: str):
         """Runs statements one after the other, up to an error. Returns the last answer, with the
-        time at which the first statement was sent, and the number of rows that each statement
-        changed."""
+        time of the first statement, and the number of rows that each statement changed."""
         first, affected = None, []
         for text in texts:
             outcome, sent, answered = yield text
@@ -111,7 +107,6 @@ class TiedClient(Client):
         return "" if self.action == RESTRICT and self.level == "READ COMMITTED" else LOCKING
 
     def change_parent(self, how: str, key: int, value):
-        """Changes or inserts the parent; the child follows or is inserted."""
         child = self.child(key, value) + f" ON DUPLICATE KEY UPDATE v = {value}"
         if how == "update":
             answer, affected = yield from self.several(f"UPDATE p SET v = {value} WHERE id = {key}")
@@ -126,7 +121,6 @@ class TiedClient(Client):
         return answer, WRITE if affected else ""
 
     def change_by_hand(self, how: str, key: int, value):
-        """Inserts the new parent, changes the child, and deletes the old parent."""
         outcome, sent, answered = answer = yield f"SELECT v FROM h WHERE id = {key} FOR UPDATE"
         if outcome.error or (how == "update" and not outcome.rows):
             return answer, "" if outcome.error else LOCKING
@@ -155,7 +149,6 @@ class TiedClient(Client):
         return answer, self.found(affected[0]) if affected else ""
 
     def delete_both(self, key: int):
-        """Locks the child to learn its parent, then deletes the child and the parent."""
         outcome, sent, answered = answer = yield f"SELECT v FROM h WHERE id = {key} FOR UPDATE"
         if outcome.error or not outcome.rows:
             return answer, "" if outcome.error else LOCKING

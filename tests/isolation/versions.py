@@ -1,5 +1,4 @@
-"""Determines which version of a key a read saw and which transactions wrote the versions around it,
-and finds the anomalies that need no graph."""
+"""Determines the version that a read saw and its writers; finds anomalies that need no graph."""
 
 from collections import defaultdict, namedtuple
 

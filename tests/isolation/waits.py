@@ -23,10 +23,9 @@ HOLDS_LOCKS = " WHERE bt.trx_rows_locked > 0"   # InnoDB gives all its readers t
 
 
 class Wait:
-    """A session waits for another one: for the record with `value` in `index`, which belongs to the
-    row `row` (None if the engine does not report it), or, if `inserts`, to insert before that
-    record. `shared`: it requests a shared lock; `held_shared`: the other session is known to hold
-    one."""
+    """A session waits for another: for the record with `value` in `index`, which belongs to the row
+    `row` (None if the engine does not report it), or, if `inserts`, to insert before that record.
+    `shared`: it requests a shared lock; `held_shared`: the other session is known to hold one."""
 
     def __init__(self, waiter: str, blocker: str, index: str, mode: str, inserts: bool, value,
                  row, held: str = "", table: str = "t"):
@@ -36,7 +35,6 @@ class Wait:
         self.value, self.row, self.held_shared = value, row, held.startswith("S")
 
     def place(self) -> tuple:
-        """Returns the record waited for."""
         return self.table, self.index, self.value, self.row
 
     def is_as(self, other) -> bool:
@@ -82,7 +80,6 @@ def cheetah_waits(root, sessions: dict) -> list:
 
 
 def cheetah_deadlock(root, sessions: dict) -> list:
-    """Returns the waits of the latest deadlock."""
     text = (root.must("SHOW ENGINE CHEETAH STATUS").rows[0][2]
             .partition("LATEST DETECTED DEADLOCK")[2].partition("WE ROLL BACK")[0])
     found = [MEMBER.search(member).groups() for member in text.split("*** (")[1:]]

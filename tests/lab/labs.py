@@ -66,8 +66,6 @@ SHOWN = """
 
 
 class Lab:
-    """A folder of experiments and a folder of runs."""
-
     def __init__(self, folder: Path):
         self.experiments, self.runs = folder / "experiments", folder / "runs"
         self.environment = {**os.environ, "CHEETAH_EXPERIMENTS": str(self.experiments),
@@ -82,7 +80,6 @@ class Lab:
             CODE + "".join(f"        {line}\n" for line in body.strip().splitlines()) + more)
 
     def begin(self, *words) -> subprocess.Popen:
-        """Starts the lab with these arguments as a process."""
         return subprocess.Popen([sys.executable, "-B", "-m", "cheetah_lab", "--runs",
                                  str(self.runs), *map(str, words)], env=self.environment,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -103,7 +100,6 @@ class Lab:
         return place.read_bytes().splitlines(keepends=True) if place.exists() else []
 
     def trials(self, name: str) -> list:
-        """Returns the trials as dicts, in the order in which they ended."""
         return [json.loads(line) for line in self.lines(name)]
 
     def about(self, name: str) -> dict:

@@ -54,7 +54,6 @@ def tiny_of(found: Experiment, folder: Path, engine: str, factor: float = 0.01,
 
 
 def nothing() -> Trial:
-    """Returns a trial that has not started anything."""
     return Trial(ALL["cheetah"], Scale(), 0, True, Path("nowhere"))
 
 
@@ -72,7 +71,6 @@ def decided(values: dict, name: str) -> list:
 
 
 def tables(values: dict, name: str) -> list:
-    """Returns the tables, in which each row must be as long as the head."""
     found = experiment(name).tables(results(values))
     assert all(len(row) == len(table.head) for table in found for row in table.rows)
     return found

@@ -1,5 +1,4 @@
-"""Tests of `make bench`: each set takes its measurements at tiny sizes; the command's arguments;
-how figures are computed from cells and ratios."""
+"""Tests of `make bench`: tiny sizes of each set, the arguments, figures from cells and ratios."""
 
 import functools
 import os
@@ -97,7 +96,6 @@ def test_cells_are_the_usual_ones_unless_told():
 
 
 def test_the_time_of_all_cells_is_known_before():
-    """The expected time of a set follows from its rows, seconds and cells."""
     assert prepared("oltp").seconds(1.0, True) == 1_000_000 / 40_000 + 20 * (8 + 2 + 1)
     assert prepared("memory", shares="0.2").seconds(1.0, True) == 25 + 12 * (8 + 5 + 1)
     assert prepared("inserts", seconds=90).seconds(1.0, True) == 110
@@ -181,7 +179,6 @@ def test_what_is_worse_is_told(capsys, values, builds, told):
 
 
 def test_a_disk_is_limited_where_it_can_be(tmp_path):
-    """A limited process does not exceed its allowed number of reads."""
     why = cgroup.no_rented_disk(tmp_path)
     if why:
         pytest.skip(why)

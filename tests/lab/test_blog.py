@@ -1,5 +1,4 @@
-"""Tests of the blog shard: a seed determines every byte, the text compresses like English, and
-compressed bodies have the format of COMPRESS()."""
+"""Tests of the blog shard: bytes by seed, compression like English, COMPRESS()'s format."""
 
 import random
 import re

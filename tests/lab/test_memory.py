@@ -66,7 +66,6 @@ def test_the_page_cache_of_a_held_server_stays_small(tmp_path, engine):
 
 
 def fill(server, first: int, rows: int) -> None:
-    """Inserts rows of eight kilobytes that do not compress."""
     for at in range(first, first + rows, 500):
         last = min(at + 500, first + rows) - 1
         server.sql(f"INSERT INTO made.t WITH RECURSIVE n (i) AS (SELECT {at} "
@@ -97,7 +96,6 @@ def test_a_limit_that_is_too_low_is_refused():
 
 @needs_group
 def test_who_is_killed_for_want_of_memory_is_counted():
-    """A trial then fails with that reason, not with a lost connection."""
     group = cgroup.make(32 << 20)
     try:
         done = subprocess.run(
@@ -111,7 +109,6 @@ def test_who_is_killed_for_want_of_memory_is_counted():
 
 
 def test_files_that_do_not_come_to_rest_are_told(tmp_path, monkeypatch):
-    """If files grow forever, their size is measured anyway, and the page has a remark about it."""
     monkeypatch.setattr(trial, "REST_SECONDS_MAX", 0)
     made, sizes = (trial.Trial(engines.ALL["innodb-dynamic"], Scale(), 1, True, tmp_path),
                    itertools.count(1000))
@@ -121,14 +118,12 @@ def test_files_that_do_not_come_to_rest_are_told(tmp_path, monkeypatch):
 
 
 def test_the_page_says_in_how_many_trials_memory_was_limited():
-    """The page derives this from the trials, not from the machine's capabilities."""
     assert page.memory({"yes": 0, "no": 4}).startswith("not limited")
     assert ("in all trials" in page.memory({"yes": 4, "no": 0})
             and "in 3 of 4 trials" in page.memory({"yes": 3, "no": 1}))
 
 
 def test_memory_and_data_are_a_table():
-    """The table has a row for each engine and phase, and nothing for experiments that held none."""
     held = {"phase": "rows", "on_disk": 50e6, "cache": 8e6, "page_cache": 17e6,
             "page_cache_most": 20e6, "own": 90e6}
     trials = ([{"engine": "cheetah", "repeat": repeat, "values": [], "held": [held]}

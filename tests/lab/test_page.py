@@ -70,7 +70,6 @@ class Curves(Experiment):
 
 
 def section() -> Section:
-    """Returns the experiment with made-up values."""
     about = {"title": "Curves & <bars>", "question": "Is 1 < 2?",
              "method": "By <looking> & counting.", "quotes": ["\"a\" < b & c"],
              "claims": {"x": "It is <smaller>"}, "document": "S0"}
@@ -94,7 +93,6 @@ def fixture_place(tmp_path_factory):
 
 @pytest.fixture(scope="module", name="driver")
 def fixture_driver():
-    """One browser for all tests."""
     with browser.open_browser() as found:
         yield found
 
@@ -120,7 +118,6 @@ def test_a_browser_shows_the_tables(driver, place):
 
 
 def test_what_a_page_must_not_be_is_noticed(driver, place, tmp_path):
-    """The check reports a plot that lacks a series or a label, and an external request."""
     text = place.read_text()
     (tmp_path / "report.json").write_text((place.parent / "report.json").read_text())
     for broken, why in ((text.replace('curves-tps--series-myrocks"', 'gone"'), "series-myrocks"),
@@ -197,7 +194,6 @@ def test_a_short_logarithmic_axis_has_names_too(values, names):
 
 
 def test_the_command_says_all_that_was_asked_and_no_more():
-    """The command does not repeat settings of the run that the user did not name."""
     asked = {"full": True, "factor": 2.0, "repeats": 5, "experiments": ["a", "b", "c"],
              "engines": ["cheetah", "myrocks"]}
     assert (page.command(asked, {"experiments": ["a", "b"], "engines": ["cheetah"], "run": "one"})

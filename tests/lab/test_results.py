@@ -5,7 +5,6 @@ from cheetah_lab.results import Found
 
 
 def found(values: dict) -> Found:
-    """Returns results from `values`: engine -> {repeat: bytes}."""
     return Found([{"engine": engine, "repeat": repeat, "values": [["bytes", value, None]]}
                   for engine, by_repeat in values.items()
                   for repeat, value in by_repeat.items()], ALL)

@@ -9,7 +9,6 @@ COUNTS = (1, 16, 128)
 
 
 def form(load_s, size, status, compressions=0, succeeded=0, cached=(), overflow=()):
-    """Returns the values of one format in three repeats."""
     values = {"load_rows": [60_000] * 3, "rows": [240_000] * 3,
               "load_s": [load_s * by for by in SLOWER], "bytes": [size] * 3,
               "data_length": [status] * 3, "index_length": [0] * 3, "status_bytes": [status] * 3}
@@ -25,8 +24,7 @@ def form(load_s, size, status, compressions=0, succeeded=0, cached=(), overflow=
     return values
 
 
-# InnoDB with the document's values and the throughput in its charts, and a Cheetah that fulfils its
-# claims.
+# InnoDB with the document's values and charted throughput; a Cheetah that fulfils its claims.
 VALUES = {
     "innodb-compact": form(1698, 2300, 2384),
     "innodb-dynamic": form(1675, 2300, 2384, cached=(400, 1000, 800), overflow=(100, 300, 200)),
@@ -40,7 +38,6 @@ VALUES = {
 
 
 def near(values, wanted):
-    """Returns whether there are three repeats, each with the wanted value."""
     return len(values) == 3 and all(abs(value - wanted) < 1e-6 for value in values)
 
 

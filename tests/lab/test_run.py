@@ -31,7 +31,6 @@ def lab(tmp_path) -> Lab:
 
 @pytest.fixture
 def inside(lab, monkeypatch) -> Lab:
-    """The lab, for runs within this process."""
     monkeypatch.setattr(experiments, "FOLDER", lab.experiments)
     return lab
 
@@ -138,7 +137,6 @@ def test_what_a_killed_run_left_goes_with_the_next(lab):
 
 
 def left_of(pid: int) -> list:
-    """Returns what a run with this process ID has left outside its own folder."""
     return [*VAR.glob(f"tmp/lab-{pid}"), *Path(tempfile.gettempdir()).glob(f"cheetah-lab-{pid}-*"),
             *cgroup.ROOT.glob(f"cheetah-{pid}-*"),
             *(cgroup.ROOT / "memory").glob(f"cheetah-{pid}-*")]

@@ -73,7 +73,6 @@ def test_options_say_rate_and_warm_up_only_where_there_are_any():
 
 @pytest.fixture
 def inputs(tmp_path, monkeypatch):
-    """A folder for the rows of this test alone."""
     monkeypatch.setattr(sysbench, "FOLDER", tmp_path)
     return tmp_path
 

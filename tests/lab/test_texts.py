@@ -39,7 +39,6 @@ def compressed(folder, content):
 
 
 def archive(folder, files):
-    """Returns an archive in the form of the source package."""
     place = folder / "source.tar.gz"
     with tarfile.open(place, "w:gz") as out:
         for name, content in files.items():

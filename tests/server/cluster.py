@@ -17,8 +17,7 @@ semi-synchronous replica. The cluster repairs itself according to docs/users/sca
     refuses it, and it is cloned again.
   - An address leads to a primary only while the replica is in sync, or is being restarted with its
     data. While the replica is cloned, the address leads nowhere, because commits that wait for the
-    replica would delay the clone.
-"""
+    replica would delay the clone."""
 
 import os
 import re
@@ -66,8 +65,6 @@ class Refused(Exception):
 
 
 class Shard:
-    """Two servers, one of which is the primary."""
-
     def __init__(self, number: int, folder: Path, rng):
         self.number, self.rng, self.address = number, rng, folder / f"shard{number}"
         self.primary, self.replica = (self.make(number * 2 + place + 1) for place in (0, 1))
@@ -80,7 +77,6 @@ class Shard:
                              "gtid_domain_id": self.number + 1})
 
     def create(self, statements: list) -> None:
-        """Starts a primary with tables, and a replica that reads the whole log."""
         self.primary.start()
         self.start(self.replica, AS_REPLICA)
         servers.run(self.primary, *ACCOUNTS, *statements, database="")
@@ -92,8 +88,7 @@ class Shard:
                 and self.address.is_symlink())
 
     def tend(self) -> None:
-        """Makes one or more repair steps. Raises Failure if a server dies meanwhile, which the next
-        call repairs."""
+        """Makes repair steps. Raises Failure if a server dies, which the next call repairs."""
         if not is_up(self.primary):
             self.close()
             if self.in_sync and is_up(self.replica):
@@ -156,7 +151,6 @@ class Shard:
         self.join()
 
     def restart_replica(self) -> None:
-        """Starts the replica with its data, at the position of the data."""
         before = self.replica.log.stat().st_size
         self.start(self.replica, AS_REPLICA)
         self.replica.sql("SET GLOBAL gtid_slave_pos = @@gtid_current_pos")
@@ -278,7 +272,6 @@ class Cluster:
             self.front.start()
 
     def roles(self) -> dict:
-        """Returns the servers that can be killed, by role."""
         found = {("front", 0): self.front}
         for shard in self.shards:
             found["primary", shard.number] = shard.primary

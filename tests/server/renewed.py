@@ -1,11 +1,9 @@
-"""Tables whose names are reassigned while readers run, and a journal of the rows allowed under each
-name.
+"""Tables whose names are reassigned while readers run, and a journal of their rows.
 
 The journal is an ordinary table, so a snapshot that reads the journal also shows which rows every
 name must have in this snapshot. `Changes.change` writes to the journal before a statement the rows
 that a name may have from then on, and afterwards the rows that the name has. A row is a pair of a
-number and a generation.
-"""
+number and a generation."""
 
 import random
 import zlib
@@ -90,7 +88,6 @@ class Changes:
         return dict.fromkeys(numbers, self.generation)
 
     def definition(self, name: str) -> str:
-        """Returns the part of CREATE TABLE after the name."""
         keys, partitions = TABLES[name]
         return f"({COLUMNS}, {keys}) ENGINE={self.engine} {partitions}"
 
@@ -112,8 +109,6 @@ class Changes:
         numbers = ", ".join(map(str, rows))
         return (f"SELECT seq id, {generation} gen, REPEAT('word {generation} ', 20) pad "
                 f"FROM mysql.seq_1_to_{ROWS} WHERE seq IN ({numbers})")
-
-    # The journal.
 
     def change(self, after: dict, *steps, between=()) -> None:
         """Runs `steps` (statements or functions), after which the names have the rows `after`.
@@ -140,8 +135,6 @@ class Changes:
         name = self.rng.choice(list(names))
         return name, self.new_rows(self.rows[name])
 
-    # Ordinary changes of rows.
-
     def do_update(self) -> None:
         name, rows = self.anew(TABLES)
         self.run("BEGIN")
@@ -149,8 +142,6 @@ class Changes:
         self.rows[name] = rows
         self.run(f"UPDATE d.{JOURNAL} SET allowed = '{digest(rows.items())}' WHERE name = '{name}'")
         self.run("COMMIT")
-
-    # Replacing the table under a name.
 
     def do_swap_by_copy(self) -> None:
         name = self.rng.choice([name for name in TABLES if name != "other"])
@@ -208,8 +199,6 @@ class Changes:
         self.change({name: rows}, f"TRUNCATE TABLE d.{name}",
                     f"INSERT INTO d.{name} (id, gen, pad) {self.query(rows)}", between=({},))
 
-    # Changes of definitions that keep the rows.
-
     def alter(self, name: str, *alterations: str) -> None:
         for alteration in alterations:
             self.run(f"ALTER TABLE d.{name} {alteration}")
@@ -235,8 +224,6 @@ class Changes:
         self.alter(self.rng.choice(["swapped", "changed"]), "PARTITION BY HASH (id) PARTITIONS 3",
                    "REMOVE PARTITIONING")
 
-    # Partitions.
-
     def do_reorganize(self) -> None:
         name = self.rng.choice(["ranged", "parted"])
         middle = 2 * STEP + STEP // 2
@@ -260,7 +247,6 @@ class Changes:
         self.alter(name, "DROP PARTITION p4")
 
     def without(self, name: str, no: int) -> dict:
-        """Returns the rows of a name, except for one partition."""
         return {number: generation for number, generation in self.rows[name].items()
                 if number not in part(no)}
 

@@ -1,5 +1,4 @@
-"""Backups from the server's side: BACKUP STAGE, snapshots and their invalid inputs, FLUSH ENGINE
-LOGS, and a start without the engine."""
+"""Backups in the server: BACKUP STAGE, snapshots, FLUSH ENGINE LOGS, starts without the engine."""
 
 import contextlib
 import os
@@ -68,7 +67,6 @@ def snapshot(server, place: Path) -> dict:
 
 
 def refused(server, place, *words) -> None:
-    """Asserts that a snapshot is refused with these words and leaves no files."""
     with pytest.raises(Failure) as told:
         server.sql(f"SET GLOBAL cheetah_create_snapshot = '{place}'")
     assert all(word in str(told.value) for word in words), told.value

@@ -85,12 +85,10 @@ def test_what_a_worker_has_prepared_is_in_no_backup(new_server, restored, tmp_pa
 
 
 def sql_threads(replica) -> dict:
-    """Returns for each connection to a primary whether its SQL thread runs."""
     return {row[NAME]: row[SQL_RUNNING] == "Yes" for row in replica.sql("SHOW ALL SLAVES STATUS")}
 
 
 def test_a_replica_applies_again_after_a_backup_whatever_happens(new_server, tmp_path):
-    """The replica reads from several primaries, and one of its SQL threads is stopped."""
     primary, replica = replicated(new_server, "optimistic")
     for port, name in enumerate(("it''s", "stopped"), 1):
         replica.sql(f"CHANGE MASTER '{name}' TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}")

@@ -1,11 +1,9 @@
 """Backups during TPC-C, changes of definitions, and kills of the server or the program. Each
-complete backup restores exactly the state at its binary log position, and replay continues to any
-later transaction.
+complete one restores the state at its binary log position, from which replay goes on.
 
 A second server, the witness, executes the binary log from its beginning up to each position.
 
-`make servertests ARGS="backup_rounds --rounds 200"` runs 200 rounds.
-"""
+`make servertests ARGS="backup_rounds --rounds 200"` runs 200 rounds."""
 
 import shutil
 import signal
@@ -50,8 +48,6 @@ class Definer(servers.Client):
 
 
 class Round:
-    """One backup while the server is under load."""
-
     def __init__(self, server, rng, place, base):
         self.server, self.rng, self.place = server, rng, place
         self.killed = rng.choice(["", "", "", "server", "program"])
@@ -146,7 +142,6 @@ def test_each_backup_is_the_state_at_its_position(new_server, rng, rounds, tmp_p
 
 
 def judge(server, tried: Round, witness: Witness, restored, rng) -> None:
-    """Checks that a restored backup has the state at its position and goes on from there."""
     restored.folder.mkdir()
     backup(server, "restore", tried.place, "--data-dir", restored.data)
     restored.start()

@@ -1,5 +1,4 @@
-"""cheetah-backup: backups under load, restored servers that continue with the binary log, kills,
-damaged files and invalid targets."""
+"""cheetah-backup: backups under load, restored servers, kills, damaged files, invalid targets."""
 
 import os
 import re
@@ -61,7 +60,6 @@ def begun(server, folder, *words) -> subprocess.Popen:
 
 
 def is_ended(program, end: int) -> None:
-    """Ends the program with a signal and checks that it leaves no files."""
     program.send_signal(end)
     assert b"nothing is left" in program.communicate()[0] and program.returncode == 130
 
@@ -79,7 +77,6 @@ def loaded(new_server):
 
 
 def fill(server) -> None:
-    """Creates tables of both engines, and a table whose rows do not change."""
     server.sql("CREATE DATABASE d")
     make_tables(server, "InnoDB")
     run(server, "CREATE TABLE c (a INT AUTO_INCREMENT PRIMARY KEY, b LONGBLOB NOT NULL) "
@@ -247,7 +244,6 @@ def primary(new_server):
 
 
 def become_replica(clone) -> None:
-    """Starts a server on a clone and executes the statements that the clone contains."""
     clone.start()
     done = clone.client(stdin=open(clone.data / "cheetah-clone.sql", "rb"), stderr=subprocess.PIPE)
     assert done.communicate()[1] == b"" and done.returncode == 0
@@ -261,7 +257,6 @@ def segments(server) -> dict:
 
 
 def test_clones_go_on_as_replicas(primary, new_server, tmp_path):
-    """The first clone has links. The second is a clone of the first, with copies."""
     first = new_server({"server_id": 8, "log_bin": "bin", "log_slave_updates": "ON"},
                        folder=tmp_path / "first")
     second = new_server({"server_id": 9}, folder=tmp_path / "second")
@@ -355,7 +350,6 @@ def test_a_clone_that_finds_no_room_leaves_nothing(primary, tmp_path):
 
 
 def settled(server) -> None:
-    """Waits until the background work of the load is complete."""
     segments = server.data / "#cheetah/seg"
     seen = None
     while seen != (now := sorted((path.name, path.stat().st_size) for path in segments.iterdir())):
@@ -377,9 +371,8 @@ def new_bytes(place, base) -> dict:
                                     "loose_cheetah_log_size_max": "1G"})
 def test_an_incremental_has_what_has_changed(server, large, tmp_path):
     """One percent of 5 GB of rows is changed in three ways: adjacent rows, which share pages; rows
-    throughout the table, one by one, whose changes are buffered for their leaves; and the same rows
-    found by a scan, which has the leaves in memory. Each backup is made at once, after a
-    checkpoint, or after garbage collection has finished."""
+    throughout the table, one by one, buffered for their leaves; the same rows by a scan, which has
+    the leaves in memory. Backups come at once, after a checkpoint, or after garbage collection."""
     if not large:
         pytest.skip("--large")
     count = GIGABYTES * 1000000

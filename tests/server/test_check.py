@@ -15,8 +15,6 @@ HOWS = ("", "QUICK", "FAST", "CHANGED", "FOR UPGRADE", "EXTENDED")
 
 
 class Writer(Client):
-    """Runs transactions of several changes. A third of them are rolled back."""
-
     autocommit = False
     # Duplicate keys, deadlocks, lock wait timeouts, and changed definitions.
     refusals = (1062, 1213, 1205, 1412)
@@ -30,7 +28,6 @@ class Writer(Client):
 
 
 def test_check_in_a_loop_beside_writers_and_indexes_that_come_finds_nothing(server):
-    """Writers insert, update keys, delete and roll back; indexes are added and dropped."""
     server.sql("CREATE TABLE t (id INT PRIMARY KEY, a INT, b VARCHAR(40), w TEXT, KEY (a), "
                "UNIQUE (b), FULLTEXT (w)) ENGINE=CHEETAH", "d")
     server.sql("INSERT INTO t SELECT seq, seq MOD 100, CONCAT('b', seq), "

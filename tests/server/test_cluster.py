@@ -7,8 +7,7 @@ shards. Meanwhile, TPC-C terminals each work on a warehouse of one shard, and sy
 each shard. Transactions across shards are tested without replicas, by kills of the front
 (docs/users/scaling.md explains why).
 
-Long run: `make cluster KILLS=100 SEED=7`.
-"""
+Long run: `make cluster KILLS=100 SEED=7`."""
 
 import random
 import re
@@ -60,8 +59,7 @@ pytestmark = pytest.mark.skipif("Spider" in setup.absent(), reason="Spider could
 
 
 def over_shards(database: str, definition: str, column: str, first: int) -> str:
-    """Returns the definition of a front table whose rows are distributed over the shards, by a
-    column that counts from `first`."""
+    """Returns a front table whose rows go to the shards by a column that counts from `first`."""
     name = definition.split()[0]
     parts = ", ".join(f"PARTITION p{n} VALUES IN ({n + first}) COMMENT 'srv \"shard{n}\"'"
                       for n in range(SHARDS))
@@ -135,8 +133,6 @@ class Sysbench(threading.Thread):
 
 
 class Mover(Returning):
-    """Moves amounts, and records each transaction and its outcome."""
-
     def __init__(self, front, number: int, seed: float):
         super().__init__(front, number, seed)
         self.tried = 0
@@ -192,7 +188,6 @@ class Killer(threading.Thread):
         return key[0], found[key]
 
     def wait_for_work(self) -> None:
-        """Waits until the cluster is repaired and clients have worked."""
         target = self.acknowledged() + TRANSACTIONS_BETWEEN
         while self.left and not (self.cluster.is_whole() and self.acknowledged() >= target):
             time.sleep(0.02)
@@ -281,7 +276,6 @@ def feed(single, transactions: list):
 
 
 def check_sums(cluster, single) -> None:
-    """Checks that each shard's primary and replica and the single server have the same tables."""
     for shard in cluster.shards:
         single.sql(f"CREATE DATABASE s{shard.number}")
         mine, others = (dump.checksums(server, "d") for server in (shard.primary, shard.replica))
@@ -304,7 +298,6 @@ def check_sums(cluster, single) -> None:
 
 
 def check_tpcc(cluster, terminals: list) -> None:
-    """Checks TPC-C's conditions on each shard, and that all acknowledged transactions exist."""
     orders, payments = set(), Counter()
     for shard in cluster.shards:
         with shard.primary.cursor("d") as cursor:
@@ -337,8 +330,6 @@ LINK = ("CREATE SERVER shard{0} FOREIGN DATA WRAPPER mysql OPTIONS (HOST '127.0.
 
 
 class Pairer(Client):
-    """Writes a row to each shard in every transaction."""
-
     autocommit = False
 
     def __init__(self, front, number: int, first: int):
@@ -355,7 +346,6 @@ class Pairer(Client):
 
 @pytest.fixture
 def front_of_two(new_server):
-    """A front that uses two-phase commit, and two shards without replicas."""
     shards = [new_server({"server_id": number + 1, "log_bin": "bin",
                           **listening(f"127.0.0.{number + 1}")}) for number in range(SHARDS)]
     front = new_server({"plugin_load_add": "ha_spider", "spider_internal_xa": "ON"}, plugin=None)
@@ -369,7 +359,6 @@ def front_of_two(new_server):
 
 
 def test_what_a_front_has_left_prepared_is_decided_by_its_notes(front_of_two, rng, rounds):
-    """Each transaction is on both shards or on none."""
     front, shards = front_of_two
     acknowledged, decided = set(), 0
     kills = max(FRONT_KILLS_MIN, rounds // ROUNDS_PER_FRONT_KILL)
@@ -393,8 +382,7 @@ def test_what_a_front_has_left_prepared_is_decided_by_its_notes(front_of_two, rn
 
 
 def decide(front, shards: list) -> int:
-    """Commits the prepared transactions for which the front decided to commit, and rolls back the
-    others. Returns their number."""
+    """Commits or rolls back prepared transactions as the front decided; returns their number."""
     rows = front.sql("SELECT data FROM mysql.spider_xa WHERE status = 'COMMIT'")
     committed, count = {data.rstrip(b"\0") for data, in rows}, 0
     for shard in shards:

@@ -26,7 +26,6 @@ class Looker(Client):
         self.differences, self.looks = [], 0
 
     def work(self, cursor) -> None:
-        """Runs changes, savepoints and comparisons, and ends the transaction; rarely TRUNCATE."""
         rng, writes = self.rng, self.number < WRITERS
         if writes and rng.random() < 0.01:
             cursor.execute(f"TRUNCATE TABLE {rng.choice(list(TABLES))}")
@@ -63,7 +62,6 @@ class Looker(Client):
 
 @pytest.mark.options({"innodb_lock_wait_timeout": 1, "loose_cheetah_lock_wait_timeout": 1})
 def test_V9_counts_are_exact_in_every_snapshot(server, large):
-    """Counts are exact during rollbacks, after own changes, and after a kill."""
     for table, partitions in TABLES.items():
         server.sql(f"CREATE TABLE d.{table} (id INT PRIMARY KEY, k INT, KEY k (k)) "
                    f"ENGINE=CHEETAH{partitions}")

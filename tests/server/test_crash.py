@@ -1,8 +1,7 @@
 """Kills a server under load, restarts it, and compares its rows with the clients' journals.
 
 `make crash ROUNDS=n SEED=m` runs this test and `test_transfers.py`, with about n kills. Without
-SEED each run uses a different seed.
-"""
+SEED each run uses a different seed."""
 
 import time
 
@@ -29,7 +28,6 @@ CONFIGURATIONS = {
 @pytest.mark.parametrize("configuration", [pytest.param(name, marks=pytest.mark.options(options))
                                    for name, options in CONFIGURATIONS.items()])
 def test_what_was_acknowledged_survives_kills(configuration, server, rng, rounds):
-    """After several kills on one data folder, all acknowledged rows exist and no others."""
     assert server.has_engine("CHEETAH"), "make build"
     ledger.create_tables(server, DATABASE, "ENGINE=CHEETAH")
     states, commits, rows, kills = {}, 0, 0, -(-rounds // len(CONFIGURATIONS))
@@ -47,8 +45,6 @@ def test_what_was_acknowledged_survives_kills(configuration, server, rng, rounds
 
 
 class NameChanger(ledger.Writer):
-    """Creates, fills, renames, truncates and drops tables until the kill."""
-
     def __init__(self, server, seed: int):
         super().__init__(server, DATABASE, 99, seed)
 
@@ -66,7 +62,6 @@ class NameChanger(ledger.Writer):
 
 
 def check_names(server) -> None:
-    """After a crash every table can be read and checked, and every name used again."""
     for (name,) in server.sql("SHOW TABLES", DATABASE):
         if name in ledger.TABLES:
             continue

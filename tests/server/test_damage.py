@@ -46,7 +46,6 @@ def starts_without_engine(server, word: str) -> None:
 
 
 def test_damaged_control_is_named(prepared):
-    """Both copies in CONTROL are damaged."""
     server, folder = prepared
     keep = (folder / "CONTROL").read_bytes()
     damage(folder / "CONTROL", 0, len(keep))
@@ -76,8 +75,7 @@ def test_damaged_map_is_named(prepared):
 
 
 def test_missing_segment_is_named_and_other_tables_stay_readable(prepared):
-    """A segment is moved away and back. Its pages may be needed at startup or only by reads of the
-    tables."""
+    """A segment is moved away and back. Startup or only reads of the tables may need it."""
     server, folder = prepared
     place, aside = min((folder / "seg").glob("*.seg")), server.folder / "aside.seg"
     shutil.move(place, aside)
@@ -101,7 +99,6 @@ def test_missing_segment_is_named_and_other_tables_stay_readable(prepared):
 
 
 def test_damaged_segment_gives_errors_not_wrong_rows(prepared, rng):
-    """Reads fail or return correct rows, and the server keeps running."""
     server, folder = prepared
     server.start()
     wanted = {name: server.sql(f"SELECT a, MD5(b) FROM d.{name}") for name in ("one", "two")}
@@ -127,7 +124,6 @@ def test_damaged_segment_gives_errors_not_wrong_rows(prepared, rng):
 
 
 def test_damaged_log_is_named(prepared):
-    """The beginnings of a killed server's log files are damaged, which disables Cheetah."""
     server, folder = prepared
     server.start()
     server.sql("INSERT INTO one SELECT seq + 100000, 'after' FROM seq_1_to_2000", "d")
@@ -143,7 +139,6 @@ def test_damaged_log_is_named(prepared):
 
 
 def test_second_server_on_the_directory_is_refused(prepared, new_server):
-    """A link shares only the engine's folder. The second server works without Cheetah."""
     server, folder = prepared
     server.start()
     second = started(new_server({"cheetah": "ON"}))
@@ -207,7 +202,6 @@ def test_a_word_that_is_none_is_the_default_or_keeps_the_server_from_starting(ne
     ({}, {"log_size_max": 1024 * MIB, "log_file_size": 64 * MIB, "ft_min_token_size": 3,
           "ft_max_token_size": 84}, "")])
 def test_values_that_do_not_fit_each_other_are_adjusted(tmp_path, asked, taken, told):
-    """A warning names the adjusted variables. The last row has the defaults."""
     options = {f"cheetah_{name}": value for name, value in asked.items()}
     with PrivateServer(tmp_path / "server", options) as server:
         assert {name: server.value(f"SELECT @@cheetah_{name}") for name in taken} == taken
@@ -217,7 +211,6 @@ def test_values_that_do_not_fit_each_other_are_adjusted(tmp_path, asked, taken, 
 
 
 def test_plugin_missing_at_drop_leaves_a_named_orphan(prepared):
-    """CHECK names the orphan, DROP removes it, and its name can be reused."""
     server, _ = prepared
     bare = PrivateServer(server.folder, server.options, plugin=False)
     bare.start()
@@ -272,7 +265,6 @@ def test_old_frm_file_is_refused(server):
 
 
 def test_newer_format_is_refused_with_both_versions(prepared):
-    """Both copies in CONTROL have a later version, which the message names."""
     server, folder = prepared
     control = bytearray((folder / "CONTROL").read_bytes())
     version = struct.unpack_from("<I", control, 8)[0]
@@ -284,7 +276,6 @@ def test_newer_format_is_refused_with_both_versions(prepared):
 
 
 def test_foreign_folder_is_not_touched(server):
-    """The engine keeps other files in its folder."""
     server.stop()
     notes = server.data / "#cheetah/notes.txt"
     notes.write_text("mine")
@@ -294,7 +285,6 @@ def test_foreign_folder_is_not_touched(server):
 
 
 def test_scrubbing_finds_damage_before_a_query_does(prepared):
-    """A page of a table is damaged, and no query reads it. The error log names the table."""
     server, folder = prepared
     server.start()
     server.sql("SET GLOBAL cheetah_scrub_rate = 1000")

@@ -1,8 +1,6 @@
-"""Loads each data set next to the project into InnoDB and Cheetah and compares the tables'
-checksums.
+"""Loads each data set next to the project into InnoDB and Cheetah and compares checksums.
 
-Data sets over 5 MB (compressed) are used only with --large, as in `make check-data`.
-"""
+Data sets over 5 MB (compressed) are used only with --large, as in `make check-data`."""
 
 import pytest
 from cheetah_tools import dump
@@ -27,8 +25,7 @@ def pytest_generate_tests(metafunc):
 
 
 def test_tables_have_the_checksums_that_they_have_in_innodb(path, server):
-    """The tables are loaded without SPATIAL keys. Their checksums are equal, also after a normal
-    restart."""
+    """The tables are loaded without SPATIAL keys."""
     sums = []
     for engine in (INNODB, CHEETAH):
         server.sql(f"CREATE DATABASE {engine.name}")

@@ -1,10 +1,8 @@
-"""Kills the server in the middle of every kind of DDL. Afterwards the .frm files and the catalog
-agree, and every table is intact.
+"""Kills the server in every kind of DDL. Then .frm files and catalog agree; tables are intact.
 
 There is one exception, caused by the server (docs/users/limits.md): DDL on a partitioned table is
 not atomic, and a kill may leave partitions without their table. CHECK TABLE names these partitions,
-and DROP TABLE IF EXISTS removes them.
-"""
+and DROP TABLE IF EXISTS removes them."""
 
 import re
 import threading
@@ -17,7 +15,6 @@ import pytest
 from cheetah_tools.say import note
 from servers import Client, check_table, kill_under, left_by_innodb, run, Session, wait_until
 
-# Each cycle is executed repeatedly on its own connection.
 CYCLES = listed.statements(Path(__file__).with_name("ddl_kills.sql"))
 SETUP = CYCLES.pop("setup")
 # Errors because an earlier kill interrupted a cycle.
@@ -25,7 +22,6 @@ LEFT_BY_KILLS = {1020, 1050, 1051, 1054, 1060, 1061, 1091, 1146, 1008, 1007, 104
 
 
 def test_kills_at_random_moments(server, rng, rounds):
-    """All cycles run at the same time, each on its own connection."""
     run(server, *SETUP)
     for _ in range(rounds):
         workers = [Cycle(server, statements) for statements in CYCLES.values()]
@@ -90,8 +86,6 @@ def test_a_statement_that_is_killed_while_it_loads_leaves_nothing(server, rng, r
 
 
 class Cycle(Client):
-    """Executes its statements repeatedly."""
-
     refusals = LEFT_BY_KILLS
 
     def __init__(self, server, statements: list):
@@ -104,7 +98,6 @@ class Cycle(Client):
 
 
 def check_everything(server):
-    """Checks that listed tables are intact, none is an orphan, and every name can be used."""
     assert server.value("SELECT COUNT(*) FROM d.keep FORCE INDEX (b) WHERE b > ''") == 2000
     for name in sorted(set(re.findall(r"'d/(c\d)#P#", str(server.sql("CHECK TABLE d.keep"))))):
         server.sql(f"DROP TABLE IF EXISTS d.{name}")

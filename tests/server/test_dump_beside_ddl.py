@@ -3,8 +3,7 @@
 `renewed.py` changes tables and keeps a journal, which gives for each snapshot the rows allowed
 under every name. A dump is made by mariadb-dump, by sessions that join one snapshot like mydumper,
 or by a session that reads in all possible ways. Meanwhile, statements with their own snapshot must
-never be refused. `--rounds 300` runs the long test.
-"""
+never be refused. `--rounds 300` runs the long test."""
 
 import contextlib
 import re
@@ -59,7 +58,6 @@ class Passing(Client):
              "CREATE OR REPLACE TEMPORARY TABLE d.tmp SELECT * FROM {1}", "SELECT * FROM d.tmp")
 
     def begin(self, cursor) -> None:
-        """Half of the clients run transactions at READ COMMITTED."""
         self.count = 0
         cursor.execute("CREATE TABLE IF NOT EXISTS d.mine (id INT PRIMARY KEY) ENGINE=CHEETAH")
         cursor.execute("CREATE OR REPLACE TEMPORARY TABLE d.tmp (id INT) ENGINE=CHEETAH")
@@ -108,7 +106,6 @@ class Dumps:
         return allowed, {name: digest(rows) for name, rows in found.items()}
 
     def mariadb_dump_with_position(self) -> tuple:
-        """Dumps as for a new replica."""
         return self.mariadb_dump("--master-data=2")
 
     def one_session(self) -> tuple:
@@ -145,8 +142,7 @@ class Dumps:
         return allowed, found
 
     def read(self, cursor, name: str, allowed: list) -> str:
-        """Returns the digest of a table. If the query returns less than all rows, its result is
-        compared with `allowed`."""
+        """Returns a table's digest. The result of a partial query is compared with `allowed`."""
         way = self.rng.randrange(7)
         if way == 0:
             count = fetched(cursor, f"SELECT COUNT(*) FROM {name}")[0][0]

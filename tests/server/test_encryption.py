@@ -33,7 +33,6 @@ def with_keys(new_server, **options):
 
 
 def files_of(server, folder=None) -> dict:
-    """Returns the contents of the engine's files, or of a snapshot's files, by path."""
     folder = folder or server.data / "#cheetah"
     return {str(place.relative_to(folder)): place.read_bytes()
             for place in sorted(folder.rglob("*")) if place.is_file()}
@@ -76,8 +75,6 @@ def write_rows(server, options: str) -> None:
 
 
 class Writer(Client):
-    """Changes a table that is encrypted by default."""
-
     rounds = 0
 
     def work(self, cursor) -> None:
@@ -115,8 +112,7 @@ def test_no_row_stands_in_what_is_encrypted(table, log, new_server):
 
 
 def look_in(files: dict, known: dict, table: bool, log: bool, *logged: str) -> None:
-    """Asserts that rows are found in the log (until its files are removed) and in other files,
-    except in the encrypted part."""
+    """Asserts that rows are in the log (until emptied) and in other files, unless encrypted."""
     for of_log, is_encrypted, missing in ((True, log, set(logged)), (False, table, set(COLUMNS))):
         found = ((kind, name) for name, content in files.items()
                  if name.startswith("wal/") == of_log for kind in kinds_in(content, known))
@@ -127,8 +123,6 @@ def look_in(files: dict, known: dict, table: bool, log: bool, *logged: str) -> N
 
 
 def test_a_snapshot_is_encrypted_too(new_server):
-    """A snapshot is written while a writer runs. It contains no row in plain text, is refused
-    without the keys, and has all rows when it replaces the database."""
     server = begun(with_keys(new_server, loose_cheetah_encrypt_log="ON",
                              loose_cheetah_encrypt_tables="ON"))
     write_rows(server, "ENCRYPTION_KEY_ID=2")
@@ -198,8 +192,6 @@ def starts_without_keys(server, *words: str) -> None:
 
 @pytest.mark.parametrize("ends", ["stop", "kill"])
 def test_startup_without_keys_is_refused_and_changes_nothing(ends, new_server):
-    """The server has no keys, a different key with that ID, or one key of two. Each time the reason
-    is logged and the files are unchanged. With the keys, all rows are readable."""
     server = begun(with_keys(new_server, loose_cheetah_encrypt_log="ON"))
     write_rows(server, "ENCRYPTED=YES ENCRYPTION_KEY_ID=2")
     rows = sums(server)
@@ -219,14 +211,11 @@ def test_startup_without_keys_is_refused_and_changes_nothing(ends, new_server):
 
 
 def refusal(server, statement: str) -> tuple:
-    """Returns the number of a statement's error and the texts of its warnings."""
     with Session(server) as session:
         return session.error(statement), " ".join(row[2] for row in session.run("SHOW WARNINGS"))
 
 
 def test_without_a_key_plugin_nothing_gets_encrypted(server):
-    """Encrypted tables and encryption settings are refused. The engine does not start with these
-    settings."""
     number, texts = refusal(server, "CREATE TABLE t (a INT) ENGINE=CHEETAH ENCRYPTED=YES")
     assert number == 1005 and "ENCRYPTION_KEY_ID 1 not available" in texts, texts
     assert not server.sql("SHOW TABLES", "d")
@@ -268,8 +257,6 @@ def is_rotated(server, table: str, version: int) -> bool:
 
 @pytest.mark.options(ROTATING | {"loose_cheetah_encrypt_tables": "ON"})
 def test_kills_while_keys_rotate_lose_no_row(server):
-    """A key gets new versions, and the server is killed while pages are re-encrypted and a writer
-    runs. All rows remain, and finally only the last version is in use."""
     write_rows(server, "ENCRYPTED=YES")
     server.sql(TABLE_W)
     rows = sums(server)
@@ -321,7 +308,6 @@ def test_tables_are_encrypted_and_decrypted_as_the_variable_says(server):
 
 @pytest.mark.options(ROTATING | {"loose_cheetah_encryption_rotate_key_age": 0})
 def test_age_0_rotates_nothing(server):
-    """New pages get the new key version. Existing pages keep theirs."""
     write_rows(server, "ENCRYPTED=YES")
     server.sql("SET GLOBAL cheetah_io_capacity = 4000")
     wait_until(lambda: is_rotated(server, "t", 1), "the first pass does not end")
@@ -335,7 +321,6 @@ def test_age_0_rotates_nothing(server):
 
 
 def test_the_tool_writes_nothing_in_plain_text(new_server):
-    """After a kill, cheetah-cli replays the log and rolls back in encrypted tables, too."""
     server = begun(with_keys(new_server, loose_cheetah_encrypt_log="ON",
                              loose_cheetah_encrypt_tables="ON"))
     write_rows(server, "")

@@ -37,7 +37,6 @@ ESTIMATE = ("SELECT compression, compression_level, key_block_size, estimated_by
 
 @pytest.mark.options({"innodb_buffer_pool_size": "64M", "loose_cheetah_buffer_pool_size": "64M"})
 def test_estimates_agree_with_what_tables_become(server):
-    """All kinds of keys, InnoDB's and our tables, and the default compression and none."""
     for name, (columns, rows) in TABLES.items():
         run(server, f"CREATE TABLE {name} ({columns}) ENGINE=InnoDB",
             f"INSERT INTO {name} SELECT {rows}", f"ANALYZE TABLE {name}")
@@ -54,7 +53,6 @@ def test_estimates_agree_with_what_tables_become(server):
 
 
 def expect_estimated(server, name: str, row) -> None:
-    """Asserts that the table has the estimated size once its rows have no versions."""
     wait_until(lambda: server.status("Cheetah_transactions_to_purge") == 0, "purge is not done")
     server.sql(CHECKPOINT)
     weighed = "SELECT stored_bytes, table_rows FROM information_schema.cheetah_tables"

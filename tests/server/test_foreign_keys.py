@@ -42,7 +42,6 @@ class Player(Client):
         cursor.execute(f"SET SESSION TRANSACTION ISOLATION LEVEL {self.level}")
 
     def work(self, cursor) -> None:
-        """Runs statements, each in its own transaction or several in one."""
         for text in self.statements(self.rng):
             self.executed += self.attempt(cursor, text)
 
@@ -98,7 +97,6 @@ def test_no_row_is_without_its_parent_after_kills(server, rng, rounds):
 
 
 def check(server) -> None:
-    """Checks that there are no orphans, tables are intact, and constraints are unchanged."""
     names = {row[0] for row in server.sql("SHOW TABLES FROM fk")}
     parent = "p" if "p" in names else "q"
     for query in ORPHANS:
@@ -128,7 +126,6 @@ def refused(server, statement: str, number: int) -> str:
 
 
 def test_the_latest_foreign_key_error_is_in_the_status(server):
-    """It has the constraint, row and reason, also for DDL. Long values are truncated."""
     server.sql("CREATE DATABASE fk")
     server.sql("CREATE TABLE p (id INT, t VARCHAR(300) CHARACTER SET utf8mb4, b BINARY(2), d DATE, "
                "PRIMARY KEY (id), KEY (t), KEY (b, d)) ENGINE=CHEETAH", "fk")
@@ -172,8 +169,6 @@ def told_by_check(server, table: str, how: str = "") -> list:
 
 
 def test_check_table_tells_rows_without_a_parent(server):
-    """CHECK TABLE reports for each constraint the number of orphans and their keys. The indexes on
-    both sides have all forms."""
     server.sql("CREATE DATABASE fk")
     text = "VARCHAR(20) CHARACTER SET utf8mb4"
     server.sql(f"CREATE TABLE p (id INT PRIMARY KEY, a INT, t {text} NOT NULL, d DATE, "
@@ -242,8 +237,7 @@ class Checker(Client):
 
 @pytest.mark.parametrize("how", ["ADD x INT, ALGORITHM = COPY", "ALGORITHM = INPLACE"])
 def test_children_come_back_when_a_rename_fails_at_its_triggers(server, how):
-    """The last step of ALTER TABLE .. RENAME renames the triggers. If it fails, the server reverts
-    the renames."""
+    """The server renames triggers last. If this fails, it reverts the renames of the tables."""
     server.sql("CREATE DATABASE fk")
     run(server, "CREATE TABLE p (id INT PRIMARY KEY, up INT, "
         "CONSTRAINT own FOREIGN KEY (up) REFERENCES p (id)) ENGINE=CHEETAH",

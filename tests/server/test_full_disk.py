@@ -2,8 +2,7 @@
 
 The file system holds the full data folder, as on most servers, including the binary log, the
 definitions and the server's own tables. The file system reserves no space for root, because the
-server in these tests may run as root.
-"""
+server in these tests may run as root."""
 
 import os
 import shutil
@@ -34,7 +33,6 @@ class FullDisk:
         return stat.f_bavail * stat.f_frsize
 
     def try_sql(self, statement: str) -> str:
-        """Executes a statement and returns its error, or an empty string."""
         try:
             self.server.sql(statement, "d")
         except Failure as failure:
@@ -57,7 +55,6 @@ class FullDisk:
         return not error
 
     def fill(self, table: str) -> None:
-        """Inserts until even a few rows are refused."""
         for count in (ROWS, ROWS, ROWS // 10, 10):
             for _ in range(200):
                 if not self.insert(table, count):
@@ -81,7 +78,6 @@ class FullDisk:
                    SECONDS_UNTIL_BACK)
 
     def check(self) -> None:
-        """Checks that all acknowledged rows exist and no others."""
         for table, count in self.rows.items():
             assert self.server.value(f"SELECT COUNT(*) FROM d.{table}") == count, table
 
@@ -91,7 +87,6 @@ def is_full(error: str) -> bool:
 
 
 def small_disk(place, kind: str, mib: int, image):
-    """Mounts a file system of this kind, kept in the file `image`, on a folder."""
     if kind == "tmpfs":
         return tmpfs(place, mib)
     if not shutil.which(MAKE[kind][0]):
@@ -104,7 +99,6 @@ def small_disk(place, kind: str, mib: int, image):
 
 @pytest.fixture(params=DISKS)
 def disk(request, new_server, large):
-    """A server with two tables on a small file system."""
     kind, mib = request.param, DISKS[request.param][large]
     options = {"innodb_log_file_size": "4M", "innodb_buffer_pool_size": "8M",
                "loose_cheetah_buffer_pool_size": "32M",
@@ -127,7 +121,6 @@ def disk(request, new_server, large):
 
 
 def test_each_way_out_of_a_full_disk(disk):
-    """DELETE of few and of many rows, a kill, a restart, TRUNCATE and DROP."""
     server = disk.server
     disk.fill("grows")
     print(f"full: {disk.rows}, {disk.free() >> 10} KiB free")
@@ -156,7 +149,6 @@ def test_each_way_out_of_a_full_disk(disk):
 
 
 def test_load_into_a_full_disk(new_server):
-    """The engine's folder is on a small tmpfs. Deleting a ballast file frees space again."""
     server = new_server({"loose_cheetah_log_size_max": "16M", "loose_cheetah_log_file_size": "2M"})
     server._prepare()
     place = server.data / "#cheetah"

@@ -1,9 +1,7 @@
-"""A node of a Galera cluster. Rows of CHEETAH tables are not replicated, so writing them is
-refused.
+"""A node of a Galera cluster. Rows of CHEETAH tables are not replicated: writes are refused.
 
 The provider is taken from the machine's package archives without being installed. One node is
-enough, because it counts the write sets that it would send.
-"""
+enough, because it counts the write sets that it would send."""
 
 import contextlib
 import subprocess
@@ -38,7 +36,6 @@ def provider():
 
 @pytest.fixture
 def node(new_server, provider):
-    """A cluster of one node, with a database `d`."""
     listens = (f"gmcast.listen_addr=tcp://127.0.0.1:{free_port()};"
                f"ist.recv_addr=127.0.0.1:{free_port()}")
     made = new_server({"wsrep_on": "ON", "wsrep_provider": provider, "binlog_format": "ROW",
@@ -64,7 +61,6 @@ def refused(node, *statements) -> None:
 
 
 def in_session(node, *statements) -> list:
-    """Executes statements in one session and returns the rows of the last one."""
     with Session(node) as session:
         return session.run(*statements)
 

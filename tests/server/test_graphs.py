@@ -3,8 +3,7 @@
 No orphan is ever found by a query for each constraint that the server lists. Replicas have the same
 rows, and the binary log has no row events for actions of constraints.
 
-`make servertests ARGS="graphs --rounds 50"` runs longer, with more kills and statements.
-"""
+`make servertests ARGS="graphs --rounds 50"` runs longer, with more kills and statements."""
 
 import random
 import re
@@ -39,8 +38,6 @@ CONSTRAINTS = """SELECT constraint_name, table_name, referenced_table_name,
 
 
 class AnyGraph(Graph):
-    """A graph that is not compared with InnoDB."""
-
     BESIDE_INNODB = False
 
 
@@ -75,7 +72,6 @@ class Player(Client):
             self.stopping.set()
 
     def play(self, cursor, made) -> None:
-        """Executes statements. Refusals are expected."""
         for statement in made if isinstance(made, list) else [made]:
             text = getattr(statement, "text", statement)
             try:
@@ -148,7 +144,6 @@ def names_of(server, graph: Graph) -> None:
 
 
 def test_kills_leave_no_orphans(server, rng, rounds):
-    """The server is killed while parents, children and definitions change."""
     counted = Counter()
     graph = graph_on(server, rng)
     for kill in range(rounds):
@@ -217,8 +212,7 @@ def take_definition(replica) -> None:
 
 
 def check_events(server) -> int:
-    """Checks that row events belong to their statement's table, and that no statement deletes a row
-    twice. Returns the number of rows."""
+    """Checks that row events name their statement's table and delete once; returns the rows."""
     rows, statement, seen, kind = 0, "", set(), ""
     for name in binlog.closed_files(server):
         done = subprocess.run([SERVER / "usr/bin/mariadb-binlog", "--no-defaults", "-v",

@@ -1,6 +1,5 @@
-"""An InnoDB primary, and a replica whose tables are Cheetah's: the first step for users who try the
-engine. During TPC-C, with each format of the binary log, the replica has the same rows at the same
-position while the primary is under load."""
+"""An InnoDB primary and a replica with Cheetah's tables, the first step for users who try the
+engine. During TPC-C, in each format of the binary log, both have the same rows."""
 
 import contextlib
 
@@ -77,8 +76,6 @@ def terminals(server, form: str):
 
 
 def compare(primary, replica, form: str) -> None:
-    """Compares a snapshot of the primary with the replica at the snapshot's position, while writers
-    run."""
     replica.sql("STOP SLAVE")
     position, wanted = snapshot_sums(primary)
     replica.sql(f"START SLAVE UNTIL master_gtid_pos = '{position}'")

@@ -1,8 +1,6 @@
-"""Transactions that are much larger than the pool: single statements insert, update and delete all
-rows of a table.
+"""Transactions that are much larger than the pool: single statements change all rows of a table.
 
-`make servertests ARGS="large_transactions --large"` uses 20,000,000 rows instead of 200,000.
-"""
+`make servertests ARGS="large_transactions --large"` uses 20,000,000 rows instead of 200,000."""
 
 from cheetah_tools.say import note
 from peak import POOL_BYTES, TOLERANCE, Peak, idle_bytes, warm_up
@@ -13,8 +11,6 @@ OPTIONS = {"loose_cheetah_buffer_pool_size": POOL_BYTES, "loose_cheetah_log_file
 
 
 def test_all_rows_of_a_table_change_in_one_transaction(server, new_server, large):
-    """Each transaction is rolled back, then repeated and committed. Other connections see all
-    changes or none, and memory is limited."""
     count = 20000000 if large else 200000
     total = count * (count + 1) // 2
     base = idle_bytes(new_server, OPTIONS)

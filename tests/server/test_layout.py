@@ -22,7 +22,6 @@ PLANTED = {
 
 
 def test_another_layout_is_refused(new_server, request, tmp_path):
-    """Tests one difference, or all with --large."""
     wanted = list(PLANTED)[:None if request.config.getoption("--large") else 1]
     for number, difference in enumerate(wanted):
         server = new_server({"cheetah": "ON"},
@@ -35,7 +34,6 @@ def test_another_layout_is_refused(new_server, request, tmp_path):
 
 
 def plugin_with(folder, header: str, line: str, planted: str):
-    """Builds a plugin whose layout check was compiled with a changed header."""
     for name in ("include", "sql"):
         shutil.copytree(HEADERS / name, folder / name)
     place = folder / "sql" / header

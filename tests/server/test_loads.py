@@ -32,7 +32,6 @@ def fill_beside_alter(server) -> bool:
 
 @pytest.mark.options({"loose_cheetah_buffer_pool_size": "32M"})
 def test_a_partition_is_loaded_while_indexes_are_built(server):
-    """ALTER builds indexes partition by partition, while the empty partition is filled."""
     server.sql("CREATE TABLE t (a INT PRIMARY KEY, b INT, c VARCHAR(200)) ENGINE=CHEETAH PARTITION "
                "BY RANGE (a) (PARTITION x VALUES LESS THAN (1000000), PARTITION y VALUES LESS THAN "
                "(2000000), PARTITION z VALUES LESS THAN MAXVALUE)", "d")
@@ -87,7 +86,6 @@ def truncate_as_the_server_did(server, replica, loader) -> None:
 
 @pytest.mark.options(binlog.OPTIONS)
 def test_loads_and_the_binary_log_agree_after_kills(server, new_server, rng, rounds):
-    """A load exists completely or not at all, in agreement with the binary log."""
     replica = started(new_server())
     tables = [f"t{number}" for number in range(LOADERS)]
     run(server, *(f"CREATE TABLE {table} (a INT PRIMARY KEY, b INT, c VARCHAR(200), KEY (b, c)) "

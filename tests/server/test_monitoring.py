@@ -1,5 +1,4 @@
-"""Stalls and latencies in the views, the status and the error log, and the names that the dashboard
-and the alert rules in tools/monitoring use."""
+"""Stalls and latencies in views, status and error log, and the names that tools/monitoring uses."""
 
 import json
 import re
@@ -40,12 +39,10 @@ class Writer(Client):
     """Writes more than the log and the memory limit can hold."""
 
     def work(self, cursor) -> None:
-        """Inserts rows that cannot be compressed."""
         cursor.execute("INSERT INTO w (b) SELECT RANDOM_BYTES(900) FROM seq_1_to_1000")
 
 
 def test_stalls_for_log_space_and_memory_are_in_the_error_log(pair):
-    """Each is logged at most once a second with its connection, and not without warnings."""
     table(pair, "w")
     started, since = time.monotonic(), len(pair.log.read_text(errors="replace"))
     try:
@@ -83,7 +80,6 @@ def is_named(server, reason: str, line: str) -> None:
 
 
 def test_a_stalled_disk_a_slow_checkpoint_a_full_log_and_a_pile_up_are_named(new_server):
-    """The stalls are reported while they last."""
     server = new_server({**OPTIONS, "loose_cheetah_stall_warning": 1,
                          "loose_cheetah_flush_log_at_trx_commit": 1})
     disk = StalledDisk(server)
@@ -116,7 +112,6 @@ def lines(server, since: int = 0) -> list:
 
 
 def test_latencies_are_in_the_view_and_in_the_status(pair):
-    """Both have the same numbers for every operation that the engine executed."""
     table(pair, "l")
     pair.restart()
     run(pair, "UPDATE l SET b = 'x'", "SET GLOBAL cheetah_checkpoint_now = ON")
@@ -137,7 +132,6 @@ def test_latencies_are_in_the_view_and_in_the_status(pair):
 
 
 def test_views_need_the_privilege_process(pair):
-    """They require it like the pool's views. With it, the view has a row for each reason."""
     rows = pair.sql("SELECT reason FROM information_schema.cheetah_stalls")
     assert [reason for reason, in rows] == REASONS
     expect_nothing_without_process(pair, "stalls", "latency")

@@ -1,5 +1,4 @@
-"""Secondary entries of an older build, which repeat FLOAT and DOUBLE in their payloads. Since then
-only the keys have these values."""
+"""Secondary entries of an older build, which repeat a key's FLOAT and DOUBLE in their payloads."""
 
 import tarfile
 from pathlib import Path
@@ -39,7 +38,6 @@ def test_entries_that_repeat_their_keys_are_read_changed_and_checked(new_server)
 
 
 def check_indexes(server) -> None:
-    """Compares each index with the rows, and checks the tables."""
     for table, indexes in COVERED.items():
         for index, columns in indexes:
             statement = f"SELECT {columns} FROM {table} {{}} INDEX ({{}}) ORDER BY {columns}"

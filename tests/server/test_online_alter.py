@@ -20,8 +20,6 @@ WRITES = ["UPDATE t SET b = MD5(RAND()), c = c + 1 WHERE a = {key}",
 
 
 class Writer(Client):
-    """Runs small transactions. Every third is rolled back."""
-
     autocommit, refusals = False, (1020, 1205, 1213, 1412)
 
     def work(self, cursor) -> None:
@@ -32,7 +30,6 @@ class Writer(Client):
 
 @pytest.mark.options({"loose_cheetah_buffer_pool_size": "16M"})
 def test_writers_go_on_while_indexes_are_added(server, rounds):
-    """Indexes are built several times while writers run, and checked afterwards."""
     server.sql("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(40), c INT) ENGINE=CHEETAH", "d")
     server.sql(f"INSERT INTO t SELECT seq, MD5(seq), seq % 1000 FROM seq_1_to_{ROWS}", "d")
     writers = [Writer(server, number) for number in range(3)]
@@ -65,7 +62,6 @@ def kill_build(server, statement: str) -> int:
 
 
 def test_a_killed_build_has_shown_how_far_it_was_and_leaves_nothing(server):
-    """KILL during ADD INDEX and ENABLE KEYS leaves the table and the trees in the files as is."""
     run(server, "CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(40), c INT, KEY off (c, b)) "
         "ENGINE=CHEETAH", "ALTER TABLE t DISABLE KEYS",
         "INSERT INTO t SELECT seq, MD5(seq), seq FROM seq_1_to_200000")

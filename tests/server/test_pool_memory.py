@@ -8,7 +8,6 @@ OPTIONS = {"loose_cheetah_buffer_pool_size": POOL_BYTES, "loose_cheetah_log_file
 
 
 def test_memory_stays_within_the_limit(server, new_server, large):
-    """Loads, scans, updates and deletes. The base is an idle server without the engine."""
     megabytes = 5000 if large else 200   # three times the pool
     base = idle_bytes(new_server, OPTIONS)
     warm_up(server)

@@ -35,7 +35,6 @@ class Worker(Client):
 
 
 def test_memory_follows_the_size_under_load(server, new_server):
-    """Growth caches more pages, shrinking returns memory to the system. All rows stay."""
     base = idle_bytes(new_server, OPTIONS)
     warm_up(server)
     run(server, "CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(200), c INT, KEY (b)) ENGINE=CHEETAH",

@@ -39,7 +39,6 @@ def wrong(server, database: str, table: str, index: str, column: str, low, high)
 
 
 def test_ranges_are_estimated_within_a_tenth(server, rng, large):
-    """Ranges of every width in every index are tested after the data has been read."""
     names = [name for name in (LARGE_SETS if large else SETS)
              if (shared_data() / f"{name}.sql.zst").exists()]
     if not names:

@@ -37,9 +37,8 @@ def follow(replica, primary) -> None:
 
 
 def replicated(new_server, mode: str, of_replica: dict = None, **more) -> tuple:
-    """Returns a primary and a replica with eight threads. The replica creates Cheetah tables where
-    a session on the primary set the engine. `of_replica`: additional options of the replica.
-    `more`: additional options of the primary."""
+    """Returns a primary and a replica with eight threads, which creates Cheetah tables where a
+    session set the engine. `of_replica` and `more`: additional options of replica and primary."""
     primary = new_server(options(PRIMARY, binlog_commit_wait_count=4, binlog_commit_wait_usec=5000,
                                  **listening(), **more))
     started(primary, *ACCOUNT, "CREATE DATABASE d",
@@ -143,7 +142,6 @@ def test_a_replica_shows_no_table_that_is_being_filled(new_server):
 
 @pytest.mark.options(options(PRIMARY))
 def test_statements_are_logged_as_those_on_innodb(server):
-    """Format, isolation level and statement decide: logged as rows, as a statement, or refused."""
     for engine in ("InnoDB", "CHEETAH"):
         server.sql(f"CREATE TABLE d.{engine} (a INT AUTO_INCREMENT PRIMARY KEY, b INT, c "
                    f"VARCHAR(99)) ENGINE={engine}")
@@ -166,7 +164,6 @@ LOGGED = ["INSERT INTO {t} (b, c) VALUES (1, 'y')", "UPDATE {t} SET b = b + 1 WH
 
 
 def logged(server, form: str, level: str, text: str, engine: str) -> tuple:
-    """Returns the error of a statement and the types of its events in the binary log."""
     with Session(server) as session:
         file, position = session.run(f"SET SESSION binlog_format={form}",
                                      f"SET SESSION TRANSACTION ISOLATION LEVEL {level}",

@@ -1,8 +1,7 @@
 """Large transactions are rolled back in the background. After KILL, a lost client or a crash, the
 server answers at once, and no reader sees rows that are still to be rolled back.
 
-`make servertests ARGS="rollback --large"` uses 2,000,000 rows instead of 100,000.
-"""
+`make servertests ARGS="rollback --large"` uses 2,000,000 rows instead of 100,000."""
 
 import pytest
 from servers import check_table, crash, run, Sent, Session, wait_until
@@ -56,7 +55,6 @@ KILLS = [("QUERY", "in the middle", False, True), ("QUERY", "in the middle", Tru
 
 
 def test_what_is_killed_in_a_large_transaction_returns_at_once(filled):
-    """Further statements are answered while the rows are rolled back."""
     server, count, before = filled
     for kill in KILLS:
         while not kill_update(server, count, before, *kill):
@@ -98,7 +96,6 @@ def kill_update(server, count: int, before: tuple, what: str, when: str, in_tran
 
 
 def twice_as_many(server, count: int) -> tuple:
-    """Doubles the rows. Returns their number and the result of a consistent read."""
     server.sql(f"INSERT INTO t SELECT seq, seq, MD5(seq) FROM seq_{count + 1}_to_{2 * count}", "d")
     return 2 * count, contents(server)
 
@@ -113,7 +110,6 @@ def killed_in_update(server) -> int:
 
 
 def test_a_server_answers_before_open_transactions_of_a_crash_are_taken_back(filled):
-    """Rows are correct from the first query on. Writers wait for rows not yet rolled back."""
     server, count, before = filled
     server.sql("INSERT INTO d.other VALUES (2)")
     while True:
@@ -123,7 +119,6 @@ def test_a_server_answers_before_open_transactions_of_a_crash_are_taken_back(fil
                           "information_schema.cheetah_locks ON lock_trx_id = trx_id")
         see_rows(server, before)
         in_the_middle = server.status("Cheetah_rollbacks_unfinished") == 1
-        # Crashes again during the rollback.
         crash(server)
         finish(server, before)
         counted = server.status("Cheetah_recovery_transactions_rolled_back")
@@ -139,7 +134,6 @@ def test_a_server_answers_before_open_transactions_of_a_crash_are_taken_back(fil
 
 
 def test_closing_does_not_wait_for_a_long_rollback(filled):
-    """A rollback that is unfinished at shutdown continues after the next start."""
     server, _, before = filled
     update = begin_update(Session(server, autocommit=False))
     assert update.ends(600) == 0, update.failure

@@ -11,8 +11,6 @@ TEXT = "CONCAT(MD5(a), MD5(a + 1), MD5(a + 2))"
 
 
 def test_rows_beside_damage_come_back(server, rng):
-    """Bytes of a segment are changed while the server is stopped. The salvaged folder replaces the
-    damaged one. Its rows are correct, its keys are rebuilt, and it has no damage."""
     run(server, "CREATE TABLE big (a INT AUTO_INCREMENT PRIMARY KEY, b VARBINARY(200), c INT, "
         "KEY (b), UNIQUE (c)) ENGINE=CHEETAH",
         f"INSERT INTO big SELECT a, {TEXT}, -a FROM (SELECT seq AS a FROM seq_1_to_{ROWS}) AS s",

@@ -8,8 +8,7 @@ from cheetah_tools.say import note
 from servers import begun, crash, looking, run, wait_until
 
 ROWS, LARGE_ROWS = 40_000, 1_000_000
-# The maximum size of the files, as a fraction of the previous size, after a statement that makes
-# four fifths of the rows unneeded.
+# The maximum share that files keep of their size once four fifths of the rows are unneeded.
 LEFT_MAX = 0.4
 SECONDS_MAX = 120
 # The number of steps, each of which inserts 2,000 rows in random order.
@@ -62,8 +61,7 @@ def test_space_comes_back_by_itself(new_server, large):
 @pytest.mark.parametrize("buffering", ["none", "all"])
 def test_files_stay_small_while_keys_come_at_random(server, buffering):
     """With a small cache, each page is written repeatedly if changes are not buffered. Only a
-    checkpoint frees the previous images of pages, and here the log's size alone would not start a
-    checkpoint."""
+    checkpoint frees the previous images of pages, and here the log's size starts none."""
     server.sql(f"SET GLOBAL cheetah_change_buffering = '{buffering}'")
     server.sql("CREATE TABLE d.t (g BINARY(16) PRIMARY KEY, a INT UNSIGNED, c VARCHAR(100), "
                "KEY (a)) ENGINE=CHEETAH")
@@ -93,7 +91,6 @@ def log_bytes(server) -> int:
 
 @pytest.mark.options({"loose_cheetah_log_size_max": "1G", "loose_cheetah_log_file_size": "64M"})
 def test_the_log_of_a_small_database_is_short(server):
-    """The log stays short with the default sizes: initially, with some rows, and after restarts."""
     sizes = [log_bytes(server)]
     server.sql(TABLE.format(1000))
     sizes.append(log_bytes(server))

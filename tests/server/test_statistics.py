@@ -28,7 +28,6 @@ EXTENT = 1 << 20
 
 @pytest.fixture(autouse=True)
 def filled(server) -> None:
-    """Creates the table of the first document and writes it to disk."""
     run(server, SBTEST, FILL)
     rest(server)
 
@@ -54,7 +53,6 @@ def pool_lines(server) -> dict:
 
 
 def test_V8_the_status_has_the_buffer_pool_with_reads_and_free_buffers(server):
-    """Free buffers decrease while a table is read, and reads/s is positive. The view agrees."""
     server.restart()
     fresh = pool_lines(server)
     server.sql("SELECT SUM(CRC32(pad)) FROM d.sbtest")
@@ -100,7 +98,6 @@ def table_status(server, name: str) -> dict:
 
 
 def test_V3_show_table_status_has_the_bytes_on_disk(server):
-    """All tables' data, index and free bytes add up to the files, but for small differences."""
     run(server, "CREATE TABLE copy LIKE sbtest", "INSERT INTO copy SELECT * FROM sbtest",
         "DELETE FROM copy WHERE id % 2 = 0")
     rest(server)
@@ -115,7 +112,6 @@ def test_V3_show_table_status_has_the_bytes_on_disk(server):
 
 
 def test_V4_bytes_before_and_after_compression_are_seen_in_sql(server):
-    """The views have sizes, ratios and cached bytes of tables and indexes, as the files do."""
     names = ("logical_bytes", "stored_bytes", "ratio", "free_bytes", "allocated_bytes",
              "cached_bytes", "compression")
     (logical, stored, ratio, free, allocated, cached, codec), (indexes, files) = unchanged_around(
@@ -178,7 +174,6 @@ class Definer(Client):
 
 
 def test_statistics_do_not_meet_tables_that_go_and_change(server):
-    """Tables are created, filled, altered and dropped at any moment of the background work."""
     with working([Definer(server, number) for number in range(3)]) as definers:
         time.sleep(8)
     assert sum(definer.done for definer in definers) > 10
@@ -211,9 +206,8 @@ def files_beside_view(server, view: str) -> tuple:
 
 
 def look_again(look) -> tuple:
-    """Returns the result of `look`, repeated while bytes differ. A file being removed disappears
-    from the folder before it is removed from the count, which can take as long as the file system
-    needs."""
+    """Returns the result of `look`, repeated while bytes differ. A removed file leaves the folder
+    before the count, by as long as the file system needs."""
     for _ in range(LOOKS_AT_REMOVAL):
         allowed, apart = look()
         if apart == 0:
@@ -237,8 +231,6 @@ class Filler(Client):
 
 
 def test_the_files_are_as_long_as_the_views_say_at_any_time(server):
-    """While tables are created, changed and dropped, the sizes in the file system and in the views
-    agree, except for bytes being written. No table is reported larger than its files."""
     began, looks, tight = time.monotonic(), 0, 0
     with working([Filler(server, number) for number in range(2)]) as fillers:
         # A busy machine needs more time for enough checks, including some with little written.

@@ -31,7 +31,6 @@ def syncs_of(server, session, engine: str, statements: str) -> int:
 @pytest.mark.parametrize("binlog", [{}, {"log_bin": "bin", "binlog_format": "ROW"}],
                          ids=["without", "with_binlog"])
 def test_only_what_changes_something_syncs_the_log(new_server, binlog):
-    """Statements run singly and in transactions, with one engine and with two-phase commit."""
     server, sessions = started(new_server(binlog)), {}
     for engine in SYNCS:
         run(server, f"CREATE DATABASE {engine}", *(text.format(engine) for text in TABLES),
@@ -52,7 +51,6 @@ def test_only_what_changes_something_syncs_the_log(new_server, binlog):
 
 @pytest.mark.parametrize("mode", [0, 1, 2])
 def test_no_statement_on_temporary_tables_syncs_the_log(server, mode):
-    """All statements from the creation of a temporary table to its drop are tested."""
     server.sql(f"SET GLOBAL cheetah_flush_log_at_trx_commit = {mode}")
     least = {}
     for engine in SYNCS:

@@ -21,7 +21,6 @@ OPTIONS = {"thread_handling": "pool-of-threads", "thread_pool_size": 1,
 
 
 def test_waits_for_locks_leave_the_pool_its_threads(server):
-    """Only one thread may run. Many sessions wait for a row, yet its owner commits at once."""
     run(server, "CREATE TABLE t (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH",
         "INSERT INTO t VALUES (1, 0)")
     owner, update = Session(server, autocommit=False), "UPDATE t SET b = b + 1 WHERE a = 1"
@@ -36,7 +35,6 @@ def test_waits_for_locks_leave_the_pool_its_threads(server):
 
 
 def test_an_idle_engine_wakes_one_thread_a_second(server):
-    """The limit is for all threads of the engine without queries. A change wakes the threads."""
     run(server, "CREATE TABLE t (a INT PRIMARY KEY) ENGINE=CHEETAH",
         "INSERT INTO t VALUES (1), (2)")
     deadline = time.monotonic() + REST_SECONDS_MAX
@@ -47,14 +45,12 @@ def test_an_idle_engine_wakes_one_thread_a_second(server):
 
 
 def wakes_in(pid: int, seconds: float) -> int:
-    """Returns the number of times that threads of the engine woke up in this time."""
     before = sleeps_of(pid)
     time.sleep(seconds)
     return sum(count - before.get(task, 0) for task, count in sleeps_of(pid).items())
 
 
 def sleeps_of(pid: int) -> dict:
-    """Returns the number of sleeps of each thread of the engine."""
     tasks = Path(f"/proc/{pid}/task").iterdir()
     ours = [task for task in tasks if (task / "comm").read_text().startswith("cheetah-")]
     return {task.name: int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)",

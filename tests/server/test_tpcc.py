@@ -1,9 +1,6 @@
-"""TPC-C's consistency conditions after kills under load, with and without the binary log, and the
-replayed log.
+"""TPC-C's consistency conditions after kills under load, without the binary log and with replay.
 
-`make servertests ARGS="tpcc --rounds 50"` kills fifty times with and fifty times without the binary
-log.
-"""
+`make servertests ARGS="tpcc --rounds 50"` kills fifty times in each test."""
 
 import binlog
 import pytest
@@ -21,7 +18,6 @@ PLANTED = tpcc.named("planted")
 
 
 def test_the_checker_finds_planted_violations(server):
-    """Each condition is violated once, in a transaction that is rolled back."""
     tpcc.create(server, "CHEETAH")
     assert {name.split(":")[0] for name in tpcc.CONDITIONS} == set(PLANTED)
     with server.cursor(tpcc.DATABASE, autocommit=False) as cursor:
@@ -34,7 +30,6 @@ def test_the_checker_finds_planted_violations(server):
 
 
 def test_conditions_hold_after_kills(server, rng, rounds):
-    """The server runs without the binary log."""
     tpcc.create(server, "CHEETAH")
     totals = [0, 0]
     for _ in range(rounds):
@@ -44,7 +39,6 @@ def test_conditions_hold_after_kills(server, rng, rounds):
 
 @pytest.mark.options(binlog.OPTIONS)
 def test_conditions_hold_after_kills_with_binlog(server, new_server, rng, rounds):
-    """The binary log is replayed on a second server, which must then have the same tables."""
     replica = started(new_server())
     tpcc.create(server, "CHEETAH")
     replayed, totals = set(), [0, 0]
@@ -57,7 +51,6 @@ def test_conditions_hold_after_kills_with_binlog(server, new_server, rng, rounds
 
 
 def kill_and_check(rng, server, totals: list) -> None:
-    """Kills a server under load; checks conditions, indexes and acknowledged transactions."""
     before = payments(server)
     clients = [tpcc.Client(server, number, rng.random()) for number in range(CLIENTS)]
     kill_under(server, clients, rng.uniform(0.5, 1.5))
@@ -78,7 +71,6 @@ def payments(server) -> dict:
 
 
 def check_conditions(server) -> None:
-    """Checks TPC-C's conditions, and that all indexes of a table agree."""
     with server.cursor(tpcc.DATABASE) as cursor:
         found = tpcc.violations(cursor)
     assert not found, f"violated after the kill: {found}"

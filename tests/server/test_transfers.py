@@ -5,8 +5,7 @@ journal. After a restart the journal must have all acknowledged changes, and the
 through each of their indexes, must match the journal.
 
 `make crash ROUNDS=500 LARGE=1` uses data of twenty times the cache. Without LARGE the data are only
-slightly larger than the cache.
-"""
+slightly larger than the cache."""
 
 import time
 
@@ -45,8 +44,6 @@ BY_INDEX = """SELECT COUNT(*), BIT_XOR(CRC32(CONCAT(id, '/', {0})))
 
 
 class Mover(Client):
-    """Moves amounts between random accounts, and records which transfers were acknowledged."""
-
     autocommit = False
 
     def __init__(self, server, number: int, rng, rows: int, numbers: set):
@@ -102,8 +99,7 @@ def fill(server, rows: int) -> None:
 
 def check_journal(server, mover: Mover) -> list:
     """Checks that all acknowledged transfers exist and are complete, and that at most one other
-    exists: the transfer without an answer. Returns the accounts changed since the previous
-    check."""
+    exists: the transfer without an answer. Returns the accounts changed since the last check."""
     found = server.sql("SELECT number, COUNT(*), SUM(amount) FROM journal "
                        f"WHERE client = {mover.number} GROUP BY number", "d")
     assert all(row[1:] == (2, 0) for row in found), "a transfer is there in part"
@@ -117,7 +113,6 @@ def check_journal(server, mover: Mover) -> list:
 
 
 def check_whole(server) -> None:
-    """Checks all accounts, read through the clustered and the secondary indexes."""
     assert server.sql(WRONG, "d") == [(0,)], "accounts differ from the journal"
     for column in ("owner", "balance"):
         by_key, by_index = (server.sql(BY_INDEX.format(column, index), "d")

@@ -1,9 +1,7 @@
-"""Two-phase commit: after a kill the engine agrees with the binary log and with InnoDB, and
-transactions prepared with XA remain prepared. (`tests/sql/xa_after_kills.sql` tests XA within one
-server.)
+"""Two-phase commit: after a kill the engine agrees with the binary log and with InnoDB, and XA's
+prepared transactions remain. (`tests/sql/xa_after_kills.sql` tests XA within one server.)
 
-`make servertests ARGS="two_phase --rounds 400"` kills a hundred times.
-"""
+`make servertests ARGS="two_phase --rounds 400"` kills a hundred times."""
 
 import struct
 
@@ -21,7 +19,6 @@ COLUMNS = "(a INT PRIMARY KEY, b INT, c LONGTEXT, KEY (b))"
 
 
 def create_table(server, prefix: str, number: int) -> None:
-    """Creates one client's table in the engine that the prefix names."""
     server.sql(f"CREATE TABLE d.{prefix}{number} {COLUMNS} ENGINE={ENGINES[prefix]} "
                "ROW_FORMAT=DYNAMIC")
 
@@ -32,8 +29,6 @@ def create_pair(server, number: int) -> None:
 
 
 class Changer(Client):
-    """Commits transactions that change its two tables in the same way."""
-
     autocommit = False
 
     def __init__(self, server, number: int, rng, acknowledged: int):
@@ -87,7 +82,6 @@ def rebuild_if_corrupt(server, number: int) -> bool:
 
 @pytest.mark.options(binlog.OPTIONS)
 def test_engine_binlog_and_innodb_agree_after_kills_under_load(server, new_server, rng, rounds):
-    """Each transaction changes both engines' tables alike. Another server replays the log."""
     replica = started(new_server())
     for number in range(CLIENTS):
         create_pair(server, number)
@@ -112,7 +106,6 @@ def test_engine_binlog_and_innodb_agree_after_kills_under_load(server, new_serve
 
 
 def compare(server, replica) -> None:
-    """Checks that both engines' tables match the replayed binary log."""
     for number in range(CLIENTS):
         ours, theirs = (place.sql(f"CHECKSUM TABLE d.c{number}, d.i{number}")
                         for place in (server, replica))
@@ -176,7 +169,6 @@ def test_recovery_asks_the_binlog(server):
 
 
 def waiting(server) -> list:
-    """Returns the sorted global parts of the XIDs that XA RECOVER lists."""
     names = [row[3] for row in server.sql("XA RECOVER")]
     return sorted(name.decode() if isinstance(name, bytes) else name for name in names)
 
@@ -204,7 +196,6 @@ COORDINATOR = {"binlog": binlog.OPTIONS, **({} if SERIES == FIRST_SERIES else {"
 
 
 def test_installed_in_a_running_server_it_says_what_it_cannot(server):
-    """Changes in XA transactions are refused, and previously prepared transactions are reported."""
     create_pair(server, 0)
     Session(server).run("XA START 'x'", "INSERT INTO c0 VALUES (1, 1, '')", "XA END 'x'",
                         "XA PREPARE 'x'")

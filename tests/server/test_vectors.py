@@ -1,5 +1,4 @@
-"""Vector indexes: a hidden table of the same engine, which the server maintains. The same
-statements on InnoDB and Cheetah give the same answers."""
+"""Vector indexes, hidden tables of the same engine: InnoDB and Cheetah give the same answers."""
 
 import random
 
@@ -20,8 +19,6 @@ def vector(rng) -> str:
 
 
 class Side:
-    """A database whose tables all have one engine."""
-
     def __init__(self, server, engine: str):
         self.server, self.engine, self.name = server, engine, f"in_{engine}".lower()
         server.sql(f"CREATE DATABASE {self.name}")
@@ -49,7 +46,6 @@ def sides(server) -> list:
 
 
 def both(sides: list, text: str):
-    """Executes the statement on both sides, asserts equal answers, and returns the answer."""
     left, right = (side.run(text) for side in sides)
     assert left == right, f"{text}: InnoDB {left}, Cheetah {right}"
     return right
@@ -67,7 +63,6 @@ def near(sides: list, text: str) -> list:
 
 
 def search(sides: list, rng) -> None:
-    """Checks searches on both engines, and that CHECK TABLE finds no damage."""
     for _ in range(8):
         near(sides, SEARCH.format(vector(rng)))
     for side in sides:

@@ -1,6 +1,5 @@
 """Deadlocks in the status and the error log, data that long transactions keep, and views of
-transactions that are read while connections open and close. (`tests/sql/transaction_views.sql`
-tests the views' rows.)"""
+transactions read under load. (`tests/sql/transaction_views.sql` tests the views' rows.)"""
 
 import re
 import time
@@ -30,7 +29,6 @@ def end_in_deadlock(server, first, second) -> None:
 
 
 def test_the_latest_deadlock_is_in_the_status(started):
-    """The status has both connections, their statements, and the one rolled back."""
     server, (first, second, _) = started
     end_in_deadlock(server, first, second)
     text = server.sql("SHOW ENGINE CHEETAH STATUS")[0][2]
@@ -59,7 +57,6 @@ def test_all_deadlocks_are_in_the_error_log_when_somebody_asks(started, variable
 
 
 def test_what_a_long_transaction_keeps_is_shown(started):
-    """An old snapshot prevents the purge of versions that other transactions created."""
     server, (first, second, third) = started
     first.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")
     for number in range(5):
@@ -82,7 +79,6 @@ class Visitor(Client):
 
 
 def test_views_are_read_while_connections_come_and_go(started):
-    """No query hangs or fails, and a user without the privilege PROCESS is refused."""
     server, (watcher, *_) = started
     until = time.monotonic() + 3
     with working([Visitor(server, number) for number in range(4)]):

@@ -42,7 +42,6 @@ def filled(server, name: str = "t") -> None:
 
 @pytest.mark.options(SMALL)
 def test_analyze_shows_the_work_with_pages(server):
-    """ANALYZE counts pages accessed, read, prefetched and changed, and old row versions read."""
     filled(server)
     server.restart()
     with Session(server) as new, Session(server, autocommit=False) as old:
@@ -63,8 +62,6 @@ def test_analyze_shows_the_work_with_pages(server):
 
 
 def test_partitions_and_joins_count_for_their_own_tables(server):
-    """Each table in a join has its own counters. A partition's counts are added to those of its
-    table."""
     run(server, "CREATE TABLE p (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH "
         "PARTITION BY HASH (a) PARTITIONS 4", "CREATE TABLE one (a INT PRIMARY KEY) ENGINE=CHEETAH",
         "INSERT INTO p SELECT seq, seq FROM seq_1_to_2000", "INSERT INTO one VALUES (1), (2), (3)")
@@ -79,7 +76,6 @@ def test_partitions_and_joins_count_for_their_own_tables(server):
 @pytest.mark.options({"slow_query_log": 1, "long_query_time": 0, "log_slow_verbosity": "engine",
                       "slow_query_log_file": "slow.log"})
 def test_the_slow_log_shows_the_work_with_pages(server):
-    """The slow log has a line for the statement with counters, some of which are not zero."""
     run(server, "CREATE TABLE t (a INT PRIMARY KEY) ENGINE=CHEETAH",
         "INSERT INTO d.t VALUES (1), (2)")
     # The server writes the entry after the client has its answer.
@@ -92,7 +88,6 @@ def test_the_slow_log_shows_the_work_with_pages(server):
 
 
 def test_the_state_tells_of_rollbacks_and_of_indexes_that_are_built(server):
-    """Both operations take long enough to be observed."""
     filled(server)
     with Session(server, autocommit=False) as session:
         watcher = Watcher(server, session.id)

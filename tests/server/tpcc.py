@@ -3,8 +3,7 @@ conditions.
 
 The schema, the transaction mix and the conditions (3.3.2) follow the specification. The tables have
 a hundredth of the specified size so that transactions conflict, and there is no think time. The
-load is not a benchmark.
-"""
+load is not a benchmark."""
 
 import random
 from pathlib import Path
@@ -28,8 +27,7 @@ def named(kind: str) -> dict:
 TABLES = named("table")   # table -> columns
 # Clause of the specification -> a query of rows that violate it.
 CONDITIONS = {clause: query.format(**named("part")) for clause, query in named("condition").items()}
-# Lock wait timeouts, deadlocks, and rows or definitions changed after the snapshot: the transaction
-# is abandoned and another one is tried.
+# Lock wait timeout, deadlock, changes after the snapshot: the transaction is abandoned.
 ASKED = "asked for"
 REFUSALS = (1205, 1213, 1020, 1412, ASKED)
 

@@ -30,8 +30,7 @@ Directives:
     --! innodb-only / --! end      run only on InnoDB, where the engines need different statements
 
 In statements $ENGINE is the engine under test, $DB the database, $ID(NAME) a connection's ID, and
-$FOLDER a scratch folder.
-"""
+$FOLDER a scratch folder."""
 
 import re
 from dataclasses import dataclass, field, replace
@@ -74,8 +73,6 @@ class Loop:
 
 
 class Parser:
-    """Parses lines and keeps open blocks on a stack."""
-
     def __init__(self, text: str, name: str):
         self.lines, self.name, self.delimiter = text.splitlines(), name, ";"
         self.blocks = [("", [], BOTH)]   # (kind, steps, where)

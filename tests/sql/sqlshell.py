@@ -14,7 +14,6 @@ def run(side, name: str) -> list:
 
 
 def dump(side) -> list:
-    """Dumps the database with mariadb-dump into a file in the scratch folder."""
     place = side.folder / "dump.sql"
     words = [str(SERVER / "usr/bin/mariadb-dump"), "--no-defaults",
              f"--socket={side.server.socket}", "--user=root", "--default-character-set=utf8mb4",

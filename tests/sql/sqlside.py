@@ -1,5 +1,4 @@
-"""One run of an SQL script on one engine: its connections, its statements, and a record of
-everything that a client can see."""
+"""One run of an SQL script on one engine, and a record of everything that a client can see."""
 
 import re
 import threading
@@ -17,8 +16,7 @@ SETTINGS = [
     "SET innodb_strict_mode = 1", "SET lock_wait_timeout = 20", "SET innodb_lock_wait_timeout = 20"]
 WAIT_SECONDS = 30
 Record = namedtuple("Record", "step lines error", defaults=[0])
-# Statements whose row counts depend on whether the engine copies the table or changes it in place.
-# The engines may differ in this choice.
+# Statements whose row counts depend on the engine's choice to copy a table or change it in place.
 COPIES = re.compile(r"^\s*(ALTER|CREATE\s+(UNIQUE\s+)?INDEX|DROP\s+INDEX)\b", re.I)
 LOST_CONNECTION = {0, 2006, 2013}
 DEFINITION_CHANGED, INSUFFICIENT_HISTORY = 1412, 159
@@ -93,7 +91,6 @@ class Side:
             time.sleep(0.02)
 
     def check_tables(self) -> None:
-        """Checks that all tables left by the script are intact."""
         tables = self.server.sql("SELECT table_name FROM information_schema.tables "
                                  f"WHERE table_schema = '{DATABASE}' "
                                  "AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY 1")
@@ -162,7 +159,6 @@ class Sent(threading.Thread):
 
 
 def drop_databases(server) -> None:
-    """Drops all databases that a script created."""
     for (name,) in server.sql("SHOW DATABASES LIKE 'sqltest%'"):
         server.sql(f"DROP DATABASE `{name.replace('`', '``')}`")
 

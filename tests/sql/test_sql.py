@@ -3,8 +3,7 @@
 `sqlscript.py` describes the script language. The tests compare rows, affected rows, info texts, and
 errors and warnings with their numbers and wording. The engine's name is ignored.
 `differences-SERIES.tsv` lists statements whose results differ with one series of the server:
-script, statement and reason.
-"""
+script, statement and reason."""
 
 import difflib
 import shutil
@@ -78,7 +77,6 @@ def slips(side, name: str) -> list:
 
 
 def differences(name: str, left: list, right: list) -> list:
-    """Returns the statements whose results differ between the engines."""
     found, listed = [], listed_differences(name)
     for one, two in zip(left, right):
         if one.lines != two.lines and one.step.text not in listed:
@@ -117,5 +115,4 @@ def expectations(name: str, side, choice) -> list:
 
 
 def text_of(record) -> str:
-    """Returns a record in the format of .expected files."""
     return f"> {record.step.text}" + "".join("\n" + line for line in record.lines)

@@ -11,7 +11,6 @@ from cheetah_tools.say import Failure
 
 @pytest.fixture
 def fetched(monkeypatch, tmp_path):
-    """The module of tests/apps with a temporary folder."""
     monkeypatch.syspath_prepend(str(PROJECT / "tests/apps"))
     import fetched as module
     monkeypatch.setattr(module, "PLACE", tmp_path / "apps")

@@ -21,7 +21,6 @@ MANIFEST = ("cheetah snapshot 1\ndatabase 07\nepoch 3\nlog 1 2\nwithdrawn 0\nnot
 
 @pytest.fixture
 def made(tmp_path):
-    """A backup of two files in a folder."""
     source = tmp_path / "source"
     source.mkdir()
     target = copying.Folder(tmp_path / "backup")
@@ -90,8 +89,7 @@ def test_a_snapshot_that_is_not_of_this_run_is_refused(tmp_path):
 
 
 class Watch:
-    """A fake target of a backup, and a fake data folder. It records which files of the snapshot
-    remain each time it takes a file."""
+    """A fake target and data folder. It records the snapshot's remaining files at each take."""
 
     def __init__(self, folder, snapshot_folder):
         self.folder, self.snapshot, self.left, self.shared_bytes = folder, snapshot_folder, [], 0
@@ -105,8 +103,7 @@ class Watch:
 def test_each_file_of_a_snapshot_goes_as_soon_as_it_is_taken(tmp_path):
     """Each file is deleted as soon as it is taken. Otherwise the space of all files that the server
     has released would stay in use until the last byte is copied. If a kill interrupts this, the
-    next start of the server removes the remaining files, because CONTROL and MANIFEST no longer
-    exist."""
+    next start of the server removes the remaining files, as CONTROL and MANIFEST are gone."""
     options = parser().parse_args(["full", "there"])
     for take in (lambda folder, found, watch: make.Making(options, tmp_path, watch).take_engine(
             folder, found, None), lambda *words: clone.take_engine(options, *words)):
@@ -122,8 +119,6 @@ def test_each_file_of_a_snapshot_goes_as_soon_as_it_is_taken(tmp_path):
 
 
 def take_all(root, base):
-    """Makes a backup of a snapshot with one file of each kind; returns its folder and its
-    record."""
     folder, target = root / "snapshot", copying.Folder(root)
     paths = ["seg/1.seg", "chg/3.chg", "map-1.base", "map-1.log", "wal/000000000001.log", "CONTROL"]
     for path in (*paths, "MANIFEST"):
@@ -243,7 +238,6 @@ def test_an_error_of_the_disk_is_told_by_the_step_that_meets_it(tmp_path, monkey
 
 @pytest.fixture
 def synced(monkeypatch):
-    """The inode numbers of all files and folders that were synced."""
     numbers, sync = set(), os.fsync
 
     def noted(handle):
@@ -300,7 +294,6 @@ def test_of_two_positions_each_domain_has_the_later_gtid():
 
 
 def test_files_are_moved_where_nobody_else_has_them(tmp_path):
-    """A file with a second hard link stays with the server if copies are requested."""
     for copies in (False, True):
         source, target = tmp_path / f"source-{copies}", tmp_path / f"target-{copies}"
         source.mkdir()

@@ -1,9 +1,7 @@
-"""Tests that deny.toml allows every crate that we link, and tests the packages of `cheetah` and
-`cheetah-io` as a registry would get them.
+"""Tests that deny.toml allows every crate that we link, and tests our crates' packages.
 
 If cargo-deny is installed, it checks deny.toml too. Building cargo-deny takes three minutes of
-processor time, so the tests do not install it.
-"""
+processor time, so the tests do not install it."""
 
 import json
 import os
@@ -48,8 +46,7 @@ def installed() -> str | None:
 
 
 def test_every_crate_may_be_linked(deny):
-    """Checks licences, wildcard versions and sources. Advisories are not checked, because their
-    list requires a network."""
+    """Checks licences, wildcard versions and sources. Advisories need a network."""
     done = deny(PROJECT / "Cargo.toml", "licenses", "bans", "sources")
     assert done.returncode == 0, done.stderr
 
@@ -70,7 +67,6 @@ def test_apache_alone_is_refused_and_a_choice_with_mit_is_not(deny, tmp_path, li
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory):
-    """The folder of each crate's unpacked package."""
     place = tmp_path_factory.mktemp("packages")
     words = ["cargo", "package", "--quiet", "--offline", "--no-verify", "--allow-dirty"]
     words += [word for crate in CRATES for word in ("--package", crate)]
@@ -120,7 +116,6 @@ def test_the_packages_compile(packages):
 
 
 def test_every_crate_has_a_licence_of_the_list():
-    """Other crates' licences must be on the allow list, and ours are the engine's."""
     packages = json.loads(run(["cargo", "metadata", "--format-version=1", "--locked"]))["packages"]
     names = {f"{p['name']} {p['version']}: {p.get('license')}": p for p in packages}
     assert not [name for name, p in names.items() if not allowed(p.get("license") or "")

@@ -1,5 +1,4 @@
-"""Checks the project's Markdown: links have targets, lines are short, and table cells are short.
-Also checks the line length of Python files."""
+"""Checks the project's Markdown (links, lengths of lines and cells) and Python's line length."""
 
 import os
 import re
@@ -26,7 +25,6 @@ def files(folder: Path, suffixes: tuple):
 
 
 def documents() -> list:
-    """Returns all Markdown files of the project, as relative paths."""
     return sorted(str(path.relative_to(PROJECT)) for path in files(PROJECT, (".md",)))
 
 
@@ -89,11 +87,10 @@ def test_lines_are_short_and_cells_hold_no_paragraphs(name):
 
 
 def test_lines_of_python_are_short():
-    wrong = []
-    for path in files(PROJECT, (".py",)):
-        for number, line in enumerate(path.read_text().splitlines(), 1):
-            if len(line) > LINE_MAX:
-                wrong.append(f"{path.relative_to(PROJECT)}:{number}: {len(line)} characters")
+    wrong = [f"{path.relative_to(PROJECT)}:{number}: {len(line)} characters"
+             for path in files(PROJECT, (".py",))
+             for number, line in enumerate(path.read_text().splitlines(), 1)
+             if len(line) > LINE_MAX]
     assert not wrong
 
 

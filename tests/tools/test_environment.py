@@ -11,7 +11,6 @@ from cheetah_tools.say import Failure
 
 @pytest.fixture
 def made(tmp_path, monkeypatch) -> list:
-    """Locks and an environment in a temporary folder; the commands that would have run."""
     commands = []
 
     def call(words, _complaint, _environment=None):

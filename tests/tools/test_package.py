@@ -35,7 +35,6 @@ def test_the_package_has_what_its_readers_are_sent_to(folder):
 
 
 def test_an_installed_plugin_comes_with_settings(tmp_path):
-    """Settings are installed where option files are as on Debian, and printed elsewhere."""
     assert "cheetah = FORCE" in package.place_settings(tmp_path)
     target = tmp_path / package.CONFIGURATION
     target.parent.mkdir(parents=True)

@@ -39,10 +39,7 @@ echo "$*" > "$out"
 
 
 class Root:
-    """A root folder with the package, and with the server that dpkg reports."""
-
     def __init__(self, folder: Path):
-        """`folder` is created here."""
         self.folder, self.programs = folder, folder / "programs"
         self.write("usr/lib/cheetah/core.o", "the engine")
         self.write("usr/lib/cheetah/source/flags.txt", "-O2\n")
@@ -73,12 +70,10 @@ class Root:
         self.write(f"usr/lib/cheetah/{kind}/{version[2:]}/ha_cheetah.so", f"for {version}")
 
     def offer(self, installed: str, candidate: str) -> None:
-        """Sets which versions of the server apt reports."""
         lines = f"{CORE}:\\n  Installed: {installed}\\n  Candidate: {candidate}\\n"
         self.program("programs/apt-cache", f"#!/bin/sh\nprintf '{lines}'\n")
 
     def built(self, version: str) -> None:
-        """Adds a plugin that was built with this engine."""
         self.shim("built", version)
         with (self.folder / "usr/lib/cheetah/core.o").open() as core:
             said = subprocess.run(["cksum"], stdin=core, text=True, capture_output=True, check=True)
@@ -96,19 +91,16 @@ class Root:
                               capture_output=True, check=False)
 
     def hook(self, *lines: str, options: tuple = ()) -> subprocess.CompletedProcess:
-        """Runs the hook with the changes that apt is about to make."""
         return self.run("hook", given="\n".join(["VERSION 3", "APT::Architecture=amd64", *options,
                                                  "", *lines, ""]))
 
     def link(self) -> str:
-        """Returns the path of the plugin that the server would load."""
         place = self.folder / "usr/lib/mysql/plugin/ha_cheetah.so"
         return os.readlink(place) if place.is_symlink() else ""
 
 
 @pytest.fixture
 def root(tmp_path) -> Root:
-    """The package's files, and a server for which the package has a plugin."""
     return Root(tmp_path / "root")
 
 
@@ -173,7 +165,6 @@ def test_without_a_compiler_the_reason_names_it(root):
 
 
 def test_a_plugin_that_was_built_goes_with_the_engine(root):
-    """The plugin is rebuilt for a new engine; if the build fails, the existing plugin stays."""
     root.server(NEW)
     root.run("fit")
     root.write("usr/lib/cheetah/core.o", "a newer engine")
@@ -187,7 +178,6 @@ def test_a_plugin_that_was_built_goes_with_the_engine(root):
 
 
 def test_the_link_stays_while_a_plugin_is_built_for_a_new_engine(root):
-    """A server that starts during the build gets the previous engine."""
     root.server(NEW)
     root.run("fit")
     before = root.link()
@@ -309,7 +299,6 @@ def test_what_leaves_no_server_without_its_engine_is_let_through(root, lines):
 
 @pytest.fixture
 def offered(root) -> Root:
-    """The same root, with unattended-upgrades and a newer server on offer."""
     root.offer(OLD, NEW)
     root.program("programs/unattended-upgrade", "#!/bin/sh\n")
     (root.folder / "etc/apt/apt.conf.d").mkdir()
@@ -317,7 +306,6 @@ def offered(root) -> Root:
 
 
 def told(root: Root) -> str:
-    """Returns the packages that unattended-upgrades is configured to leave alone."""
     file = root.folder / "etc/apt/apt.conf.d/61cheetah-unattended"
     if not file.exists():
         return ""

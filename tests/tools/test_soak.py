@@ -11,8 +11,7 @@ from cheetah_tools.say import Failure
 
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
-    """Keeps logs and ledger out of the project's folders, and gives the engine a commit's name even
-    if the sources have changes."""
+    """Keeps logs and ledger out of the project's folders, and gives the engine a commit's name."""
     monkeypatch.setattr(soak, "engine_of_project", lambda: "0123456789")
     monkeypatch.setattr(soak, "LOGS", tmp_path)
     monkeypatch.setattr(soak, "LEDGER", tmp_path / "soak.tsv")
@@ -20,8 +19,7 @@ def place(tmp_path, monkeypatch):
 
 
 class Rounds:
-    """Replaces real rounds. Each round advances the fake clock by `seconds` and returns the next
-    result; the last result repeats."""
+    """Fake rounds. Each takes `seconds` and returns the next result; the last one repeats."""
 
     def __init__(self, monkeypatch, seconds: int, *results):
         self.now, self.seconds = 0, seconds
@@ -98,7 +96,6 @@ def test_rounds_of_another_seed_or_engine_do_not_count(monkeypatch):
 
 
 def test_rounds_count_that_others_have_run_of_the_engine(monkeypatch, capsys):
-    """Rounds from another machine or another commit count, unless they failed there."""
     for number, result in ((1, "good"), (2, "failed"), (3, "good")):
         soak.note("a commit", soak.engine_of_project(), 5, number, 3, 0, 1000, result, "a command")
     soak.LEDGER.rename(soak.LANDED)
@@ -120,7 +117,6 @@ def test_a_soak_that_failed_goes_on_at_another_commit_only(monkeypatch):
 
 
 def test_several_rounds_run_at_a_time(capsys):
-    """Each round runs once, and two rounds really run at the same time."""
     both, numbers = threading.Barrier(2, timeout=10), []
 
     def run(number, _command):
@@ -185,8 +181,7 @@ def test_rounds_of_an_engine_that_is_no_commits_do_not_count(monkeypatch):
 
 
 def test_an_engine_is_named_by_what_it_is_built_from(tmp_path, monkeypatch):
-    """Documents do not change the name; sources that are in no commit give a name that does not
-    count."""
+    """Documents do not change the name; sources in no commit give one that does not count."""
     monkeypatch.setattr(build, "PROJECT", tmp_path)
 
     def commit(file: str) -> str:

@@ -17,7 +17,6 @@ PYTEST = ('<testsuites><testsuite errors="1" failures="2" skipped="1" tests="9">
 
 
 def is_asleep(file: Path, program: str) -> bool:
-    """Returns whether the process whose ID is in the file runs this program and sleeps."""
     number = stuck.read(file).strip()
     words = stuck.read(Path(f"/proc/{number}/stat")) if number else ""
     return f"({program})" in words and words.rpartition(")")[2].split()[:1] == ["S"]

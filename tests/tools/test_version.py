@@ -28,7 +28,6 @@ def test_the_crates_have_the_version_of_the_workspace():
 
 
 def test_the_plugin_has_the_version_of_the_workspace(tmp_path):
-    """Compiles the sources that users compile, with their flags and with the project's."""
     major, minor, _ = VERSION.split(".")
     package.place_sources(tmp_path)
     source = tmp_path / "version_test.cc"

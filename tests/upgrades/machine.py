@@ -89,8 +89,7 @@ def ensure() -> None:
 
 def make_archive(source: apt.Archive, ours: str, other: str) -> None:
     """Fetches the packages of `ours` with their source, and those of `other`, whose source is only
-    named. Then builds the same packages with later versions, of which `rebuilt` also has a
-    source."""
+    named. Builds the same with later versions, of which `rebuilt` also has a source."""
     step("fetching packages for tests of upgrades (about 60 MB)")
     folder = ARCHIVE / "now"
     source.download([f"{name}={ours}" for name in OF_SERVER + HEADERS], folder)
@@ -262,7 +261,6 @@ class Machine:
         return self.run("apt-get update")
 
     def add(self, *files: Path) -> None:
-        """Adds packages to the archive inside this machine, which `offer` configures as well."""
         folder = self.inside(OWN)
         folder.mkdir(exist_ok=True)
         for file in files:
@@ -305,7 +303,6 @@ class Machine:
         return found[1] if found and found[0] == "installed" else ""
 
     def plugin(self) -> str:
-        """Returns the target of the plugin's link in the server's folder."""
         return self.run(f"readlink {LINK}; true").strip()
 
     def watch_plugin(self) -> None:
@@ -334,8 +331,7 @@ class Machine:
 def changed(file: Path, target: Path, servers: list, version: str = "", also: str = "",
             breaks: str = "") -> Path:
     """Repacks the engine's package with its plugin for these server versions. `version` is the
-    package's new version, `also` an additional file, and `breaks` an additional package in
-    Breaks."""
+    package's new version, `also` another file, and `breaks` an additional package in Breaks."""
     root = unpack(file)
     shims = root / package.OWN / "shims"
     plugin = next(shims.glob("*/*")).read_bytes()
@@ -359,7 +355,6 @@ def changed(file: Path, target: Path, servers: list, version: str = "", also: st
 
 
 def plain(folder: Path, name: str, version: str, depends: str = "") -> Path:
-    """Builds an empty package that belongs to no other project."""
     root = Path(tempfile.mkdtemp(dir=PLACE))
     root.chmod(0o755)
     needs = f"Depends: {depends}\n" if depends else ""

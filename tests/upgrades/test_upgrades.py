@@ -19,7 +19,6 @@ ANYWAY = "-o Cheetah::Upgrade=anyway"
 
 @pytest.fixture(scope="module")
 def base():
-    """Builds the machine from which all machines are copied."""
     reason = machines.why_not()
     if reason:
         pytest.skip(f"no machine to upgrade: {reason}")
@@ -46,13 +45,11 @@ def other(base) -> str:
 
 @pytest.fixture(scope="module")
 def engine(base, tmp_path_factory):
-    """The engine's package, built like `make deb`."""
     return Path(shutil.copy(package.make()[0], tmp_path_factory.mktemp("engine")))
 
 
 @pytest.fixture
 def machine(base, tmp_path):
-    """A machine with a running server."""
     made = machines.Machine(machines.PLACE / "tmp" / tmp_path.name)
     try:
         made.offer("now")
@@ -65,7 +62,6 @@ def machine(base, tmp_path):
 
 @pytest.fixture
 def shop(machine, engine):
-    """A machine with the engine and its tables."""
     machine.install(engine)
     create_tables(machine)
     return machine
@@ -94,7 +90,6 @@ def assert_tables(machine, after: str = "") -> None:
 
 
 def assert_rows(machine) -> None:
-    """Asserts that the server runs and has the rows."""
     assert machine.server_runs(), machine.log()
     assert machine.sql(COUNT) == ROWS
 
@@ -159,8 +154,7 @@ def test_a_server_and_an_engine_with_its_plugin_in_one_run(
 def test_an_engine_that_dpkg_configures_after_the_server(shop, engine, ours, tmp_path, first):
     """apt does not choose this order. If the engine is unpacked last, it has set the link by then.
     If it is unpacked first, the server has the old engine's plugin until the engine is configured.
-    (In general the server would not start with that plugin. Here it does, because only the version
-    of its package differs.)"""
+    (It starts with that plugin here, because only its package's version differs.)"""
     later = machines.later(ours, "later")
     shutil.copy(machines.changed(engine, tmp_path / "newer.deb", servers=[later], version="0.9"),
                 shop.inside("/root"))
@@ -214,7 +208,6 @@ def test_without_a_compiler_it_is_refused_too(shop, ours):
 
 
 def test_a_server_without_a_plugin_anyway(shop, ours, other):
-    """The server does not start, and after a downgrade it has its tables."""
     shop.offer("now", "other")
     shop.run(f"apt-get -y -q {ANYWAY} upgrade; true")
     assert shop.version(CORE) == other and shop.plugin() == ""
@@ -273,7 +266,6 @@ def test_removal_of_the_server(shop):
 
 
 def test_an_engine_without_a_plugin_for_the_server(shop, engine, ours, tmp_path):
-    """The server keeps its previous engine. A first installation is undone."""
     newer = machines.changed(engine, tmp_path / "newer.deb", version="0.9", servers=[ours + ".9"])
     shop.offer("later")     # without a source
     assert "keeps the previous engine" in shop.install(newer)
@@ -332,8 +324,6 @@ def test_a_first_installation_without_a_plugin(machine, engine, other):
 
 
 def test_an_older_engine(shop, engine, ours, tmp_path):
-    """An older engine can use the tables. If a later engine has added an unknown feature, the older
-    engine does not start and changes nothing."""
     older = machines.changed(engine, tmp_path / "older.deb", servers=[ours], version="0.0.9")
     assert "0.0.9 is older than" in shop.install(older)
     assert_tables(shop, after="restart")
@@ -349,8 +339,6 @@ def test_an_older_engine(shop, engine, ours, tmp_path):
 
 
 def test_a_container(machine, engine, tmp_path):
-    """The start script creates a database and reuses it on the next start. Without a password
-    setting it fails and names the setting."""
     machine.install(engine)
     machine.run("service mariadb stop; rm -rf /var/lib/mysql/*")
     shutil.copy(package.PACKAGING / "container-start", machine.inside("/usr/sbin"))
@@ -431,8 +419,7 @@ def test_unattended_upgrades_take_a_server_that_a_plugin_is_built_for(unattended
 @pytest.mark.parametrize("options", ["", "--no-minimal-upgrade-steps"])
 def test_unattended_upgrades_leave_a_server_without_a_plugin_alone(
         unattended, engine, ours, tmp_path, options):
-    """All other packages are upgraded, and the logs say so. Once there is a plugin, the server is
-    upgraded, too."""
+    """All other packages are upgraded, as the logs say; with a plugin, the server is, too."""
     later = machines.later(ours, "later")
     said = unattended.offer("later")
     assert f"unattended-upgrades leaves {CORE} {later} alone: there is no plugin for it" in said
@@ -455,8 +442,7 @@ def test_unattended_upgrades_leave_a_server_without_a_plugin_alone(
 
 
 def test_unattended_upgrades_that_have_not_been_told_are_refused(unattended, ours):
-    """This happens if the plugin disappears after apt's update. Packages that follow the server are
-    upgraded the next day."""
+    """The plugin disappears after apt's update. Packages that follow the server wait a day."""
     unattended.offer("later")
     unattended.run(f"rm {TOLD}")
     assert "Installing the upgrades failed" in run_unattended(unattended, fails=True)

@@ -5,8 +5,7 @@ package set-up does not change, and no archive is named here: proxies, keys and 
 machine's. Works without root, and where `apt-get update` was never run.
 
 Packages of another Debian release come from the same archives: the copied sources then name that
-release instead of the machine's.
-"""
+release instead of the machine's."""
 
 import os
 import platform

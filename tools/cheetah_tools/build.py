@@ -1,7 +1,6 @@
 """Build `build/ha_cheetah.so`: Rust library and C++ shim, linked for the server's exact version.
 
-Builds are incremental: cargo handles the Rust part, dependency files (-MMD) the C++ part.
-"""
+Builds are incremental: cargo handles the Rust part, dependency files (-MMD) the C++ part."""
 
 import hashlib
 import os

@@ -2,8 +2,7 @@
 a limit on the I/O rate of a device, as rented disks have.
 
 Memory in the group is not swapped out. Programs that the caller read earlier do not count, because
-the kernel charges a page to its first reader.
-"""
+the kernel charges a page to its first reader."""
 
 import contextlib
 import itertools

@@ -99,7 +99,6 @@ def load(server, engine, number: int, path: Path) -> dict:
 
 
 def lookups(server, results: list) -> None:
-    """Restarts with cold files, then reads rows of the largest table by primary key."""
     target, keys = keyed_table(server, results[0]["database"]), []
     if target:
         name, columns = target

@@ -2,8 +2,7 @@
 16 KiB past the page cache, at random positions.
 
 The cost decides how engines compare where data are larger than memory: an engine that reads less,
-but computes more for it, wins where a read is expensive.
-"""
+but computes more for it, wins where a read is expensive."""
 
 import mmap
 import os

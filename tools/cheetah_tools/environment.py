@@ -1,8 +1,7 @@
 """The virtual environment `var/venv`: the libraries of the lab, and pytest for all tests in Python.
 
 `lab/requirements.lock` and `tests/requirements.lock` pin its contents. It is created under another
-name and renamed, again after an interrupted run, and with a new lock or interpreter.
-"""
+name and renamed, again after an interrupted run, and with a new lock or interpreter."""
 
 import contextlib
 import fcntl

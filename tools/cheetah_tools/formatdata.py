@@ -8,8 +8,7 @@ load_data  LOAD DATA into tables without secondary indexes; foreign_key_checks a
            off, with which InnoDB is fastest
 multi_row  mariadb-dump's file without secondary indexes
 dump       mariadb-dump's file as it is
-one_row    the same, one row in each INSERT, each durable; only the first rows of each table
-"""
+one_row    the same, one row in each INSERT, each durable; only the first rows of each table"""
 
 import re
 import subprocess

@@ -2,8 +2,7 @@
 crates/cheetah/tests/crash.rs; it continues where the last run stopped.
 
 Seeds are divided into chunks, numbered from 0. The ledger has a line for each finished chunk,
-whatever its commit. The next chunk is the first without a good line: failed ones run again.
-"""
+whatever its commit. The next chunk is the first without a good line: failed ones run again."""
 
 import argparse
 import fcntl

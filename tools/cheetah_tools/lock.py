@@ -1,8 +1,7 @@
 """`cheetah.py lock`: rewrites the locks of the virtual environment, for x86_64 Linux.
 
 The `.in` files name libraries; the locks pin these and all their dependencies, with the hash of the
-wheel for each Python that can run the tools. Only `--upgrade` changes versions in the locks.
-"""
+wheel for each Python that can run the tools. Only `--upgrade` changes versions in the locks."""
 
 import json
 import sys

@@ -4,8 +4,7 @@ The suites run from a tree of symlinks under `var/mtr`; only the suites in `COPI
 that their results can be refreshed. The results of `storage_engine` that MariaDB 10.11 ships are
 out of date, so InnoDB's own output on this server is recorded and Cheetah is compared with it; a
 second InnoDB run must agree with it first. The other suites use the shipped results. Exceptions are
-listed in tests/mtr/expected.tsv: test, reason.
-"""
+listed in tests/mtr/expected.tsv: test, reason."""
 
 import argparse
 import os

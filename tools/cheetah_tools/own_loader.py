@@ -3,8 +3,7 @@
 A program starts with the loader that it names, and finds its C library where that loader searches.
 Set-up puts both next to the private server, and writes their paths into each of its programs. So
 these programs need no container and no root, every tool starts them like the machine's own
-programs, and their child processes (shells, perl) use the machine's libraries.
-"""
+programs, and their child processes (shells, perl) use the machine's libraries."""
 
 import os
 import re

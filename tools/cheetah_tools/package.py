@@ -94,7 +94,6 @@ def other_series(servers: list) -> list:
 
 
 def place_core(folder: Path) -> None:
-    """Puts the parts of any server's plugin into the package: the engine, the shim's source."""
     library = build.rust_library()
     names = sorted(set(re.findall(r" T (cheetah_\w+)$",
                                   output(["nm", "--defined-only", str(library)]), re.M)))

@@ -6,8 +6,7 @@ the first cut, and at the end JSON with the observations before each cut: `media
 of page cache), `cuts`, and `failed` (the cuts after which more than BYTES remained, because dirty
 pages cannot be dropped at once). The kernel drops pages when a limit is set below the usage. The
 limit is raised again at once: if it stayed that low, the kernel would kill the group's programs, or
-fail their reads, when their own memory grows. LIMIT is the group's normal limit (v1).
-"""
+fail their reads, when their own memory grows. LIMIT is the group's normal limit (v1)."""
 
 import json
 import os

@@ -1,8 +1,7 @@
 """Paths. The tools write to `var/` (or `$CHEETAH_VAR`) and `build/`.
 
 `$CHEETAH_SERVER` chooses the server's series (`make .. SERVER=11.8`). Files of a series other than
-the first are in subfolders named after the series.
-"""
+the first are in subfolders named after the series."""
 
 import os
 import shutil

@@ -1,5 +1,4 @@
-"""User-visible output: steps, failures, tables, a progress bar. Lines are short, and plain text if
-the output is not a terminal."""
+"""User-visible output: steps, failures, tables, a progress bar; plain text without a terminal."""
 
 import os
 import signal
@@ -36,7 +35,6 @@ class PatientOutput:
             return len(text)
 
     def flush(self) -> None:
-        """Flushes, like `write`."""
         try:
             self._inner.flush()
         except BrokenPipeError:
@@ -94,7 +92,6 @@ class Progress:
         self._draw()
 
     def add(self, amount: int) -> None:
-        """Advances by `amount`."""
         self.done += amount
         now = time.monotonic()
         if self.live and now - self.shown >= 0.1:

@@ -1,8 +1,7 @@
 """A private MariaDB server: own data, socket, settings and plugins; a network port on request.
 
 Works with and without root. Everything is stopped by process ID, never by name. A server started
-with `with` ends with its block, also on Ctrl-C; if the tool is killed, the kernel ends it.
-"""
+with `with` ends with its block, also on Ctrl-C; if the tool is killed, the kernel ends it."""
 
 import contextlib
 import ctypes
@@ -199,7 +198,6 @@ class PrivateServer:
         self.socket.unlink(missing_ok=True)
 
     def write_configuration(self) -> Path:
-        """Writes my.cnf; returns its path."""
         lines = {
             "datadir": self.data, "socket": self.socket, "pid_file": self.folder / "pid",
             "basedir": SERVER / "usr", "lc_messages_dir": SERVER / "usr/share/mysql",

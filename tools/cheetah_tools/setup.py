@@ -54,8 +54,7 @@ RENAMED = {"trixie": {
     "libunistring2": "libunistring5"}}
 # Folders that newer packages have under another name; then both names exist.
 MOVED = {"usr/share/mysql": "mariadb", "usr/lib/p7zip": "7zip"}
-# Packages of libraries that even a small Debian usually has; fetched only if the loader misses
-# them.
+# Libraries that even a small Debian usually has; fetched only if the loader misses them.
 LIBRARIES = """libssl.so.3 libpcre2-8.so.0 libpcre2-posix.so.3 libsystemd.so.0 libcrypt.so.1
     liblz4.so.1 libzstd.so.1 libbz2.so.1.0 liblzma.so.5 libncurses.so.6 libtinfo.so.6 libedit.so.2
     libbsd.so.0 libmd.so.0 libgcc_s.so.1 libstdc++.so.6 libcap.so.2 libgcrypt.so.20

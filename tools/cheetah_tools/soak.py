@@ -7,8 +7,7 @@ folders stay. The ledger has a line for each round.
 
 A soak that was stopped continues with the same SEED: the ledgers' rounds of that seed and engine
 count with their time. A round that was interrupted runs again. A failed round runs again at another
-commit. Rounds of another engine, or of an engine that is not a commit's, do not count.
-"""
+commit. Rounds of another engine, or of an engine that is not a commit's, do not count."""
 
 import argparse
 import random
@@ -43,7 +42,6 @@ class Scenario:
         self.name, self.weight, self.words = name, weight, [*tool, *words]
 
     def command(self, seed: int) -> list:
-        """Returns the command that runs a round with a seed."""
         return [*self.words, "--seed", str(seed)]
 
 
@@ -107,7 +105,6 @@ class Soak:
                 self._add(scenario.name, *self.finished[number])
 
     def work(self, run_round) -> None:
-        """Runs rounds until the time is up or one fails."""
         while (todo := self._begin()):
             self._end(*todo, *run_round(todo[0], todo[2]))
 
@@ -218,7 +215,6 @@ def rounds_of(commit: str, engine: str, seed: int) -> dict:
 
 
 def note(*cells) -> None:
-    """Appends a line to the ledger."""
     LEDGER.parent.mkdir(parents=True, exist_ok=True)
     date = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
     with open(LEDGER, "a", encoding="utf-8") as ledger:

@@ -6,8 +6,7 @@ differs between rows); or real ones, pieces of Wikipedia's articles or of the so
 `prepare` lets sysbench fill the tables itself.
 
 Keys are uniform, or `zipfian` as in YCSB: few rows are read most of the time, and a hash scatters
-them over the table (`scattered.lua`).
-"""
+them over the table (`scattered.lua`)."""
 
 import hashlib
 import os

@@ -2,8 +2,7 @@
 
 Steps that run pytest are counted by its report (JUnit's XML), cargo's by their output, others as 1.
 
-With a server series other than the first, only the steps that need a server run.
-"""
+With a server series other than the first, only the steps that need a server run."""
 
 import argparse
 import os
@@ -109,7 +108,6 @@ class Sum:
         self.bad, self.reasons = set(), []   # failed or skipped
 
     def add(self, running: Running) -> None:
-        """Counts a finished step and prints its result."""
         name, text = running.step.name, running.log.read_text(errors="replace")
         ok = running.process.returncode == 0
         passed, failed, skipped = counts(text, running.report, ok)

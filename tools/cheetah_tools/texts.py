@@ -3,8 +3,7 @@
 The texts come from the shared data set of Wikipedia articles if it exists next to the project,
 otherwise from the text files of the MariaDB source package (one file per row), which compress
 better than articles. Either source gives the same rows each time, so a small dump is the beginning
-of a large one. A dump ends early if the texts run out.
-"""
+of a large one. A dump ends early if the texts run out."""
 
 import re
 import tarfile

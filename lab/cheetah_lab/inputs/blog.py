@@ -3,8 +3,7 @@
 The words are made up. Their frequencies follow Zipf's law, as in natural language, so the texts
 compress about as well as English. The same seed gives the same bytes. The dump has the form that
 mariadb-dump writes, including the statements before and after a table's rows: unique_checks = 0,
-LOCK TABLES, DISABLE KEYS.
-"""
+LOCK TABLES, DISABLE KEYS."""
 
 import hashlib
 import itertools

@@ -1,8 +1,6 @@
-"""Rows of the insert benchmark (iibench): purchases with three secondary indexes, in which
-successive rows have scattered positions.
+"""Rows of the insert benchmark (iibench): purchases, whose three indexes get scattered keys.
 
-A seed determines the rows, so every engine gets the same rows in the same order.
-"""
+A seed determines the rows, so every engine gets the same rows in the same order."""
 
 import queue
 import random

@@ -3,8 +3,7 @@
 plots      matplotlib's SVG, with colours that the page or the file itself defines, so that it is
            readable in light, dark and print
 page       the HTML page
-content    the JSON counterpart: all that the page shows, and the underlying values
-"""
+content    the JSON counterpart: all that the page shows, and the underlying values"""
 
 from pathlib import Path
 

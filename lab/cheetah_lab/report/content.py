@@ -74,7 +74,6 @@ def memory(section) -> list:
 
 
 def told(phases: list, key: str) -> Cell:
-    """Returns the bytes of limited phases, or "not limited"."""
     return (Cell(values=[held[key] for held in phases], unit="bytes")
             if all(held[key] is not None for held in phases) else Cell("not limited"))
 

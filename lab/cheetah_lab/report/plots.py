@@ -3,8 +3,7 @@
 matplotlib draws with placeholder colours that stand for roles (text, grid, an engine). In the SVG
 these become `currentColor` and CSS variables. The page defines the variables; a standalone plot
 includes its own. Text remains text. The mark of a series is the median; a band or a line around it
-extends from the smallest to the largest of all repeats.
-"""
+extends from the smallest to the largest of all repeats."""
 
 import html
 import io
@@ -162,7 +161,6 @@ def scale(axis, set_scale, plot: dict) -> None:
 
 
 def legend(figure, axes) -> None:
-    """Places the legend above the axes, in rows that fit."""
     handles, labels = axes.get_legend_handles_labels()
     columns = 3 if max(map(len, labels)) < 30 else 2
     figure.legend(handles, labels, loc="outside upper left", ncols=min(columns, len(labels)),
@@ -170,7 +168,6 @@ def legend(figure, axes) -> None:
 
 
 def axis_label(plot: dict) -> str:
-    """Returns the label of the value axis: the name of the unit, or the experiment's own label."""
     label = plot["y_label"]
     name = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "1/s": "per second",
             "bytes": "bytes on disk"}.get(label, label)

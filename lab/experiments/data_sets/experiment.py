@@ -21,8 +21,7 @@ READ = {"enwiki_text_plain": ("page", "page_id", "SELECT SUM(LENGTH(old_text)) F
         "sysbench": ("sbtest1", "id", "SELECT SUM(LENGTH(c)) FROM sbtest1 FORCE INDEX (PRIMARY)")}
 DENSE, CHEETAH_DENSE, CHEETAH_PLAIN, SMALLEST = "innodb-8k", "cheetah-4k", "cheetah-none", ""
 SEVERAL_INDEXES = ["feed_beer", "flights_nyc13"]
-# By the key of a claim: measure, engine, compared engine, limit of the ratio (a maximum, or a
-# minimum for rates), data sets.
+# By claim: measure, engine, compared engine, limit of the ratio (minimum for rates), data sets.
 WANTED = {
     "smallest": ("bytes", CHEETAH, SMALLEST, 1.0, SETS),
     "smallest_dense": ("bytes", CHEETAH_DENSE, SMALLEST, 0.9, SETS),
@@ -58,7 +57,6 @@ class DataSets(Experiment):
         return "" if self.sets() else f"no such data sets: {self.option['data']}"
 
     def run(self, trial):
-        """For each data set: the dump and its measurements, then other forms in fresh servers."""
         asked = cells.chosen(self.option["measures"], list(UNITS), "measure")
         for name in self.sets():
             trial.step(f"{name}: making it ready")

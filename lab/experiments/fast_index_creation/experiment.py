@@ -50,8 +50,6 @@ def measures_of(prefix: str) -> list:
 
 
 class FastIndexCreation(Experiment):
-    """See experiment.toml; the document's figures W4 to W8."""
-
     together = True
     options = {"parts": "loads", "rows": 1_000_000}
     measures = [Measure("dump_bytes", "size of the dump", "bytes"),
@@ -86,7 +84,6 @@ class FastIndexCreation(Experiment):
                 yield TURN
 
     def loads(self, trial):
-        """Loads in both ways; in a full run, also two more forms of the shard."""
         rows = trial.scale.of(ROWS, 100)
         folder = trial.folder / "shard"
         folder.mkdir(parents=True)
@@ -104,7 +101,6 @@ class FastIndexCreation(Experiment):
                               "for the keys")
 
     def load_both_ways(self, trial, folder, prefix):
-        """Runs case 1 or 3, then case 2 or 4."""
         engine = trial.engine
         with trial.server(MEMORY_BYTES) as server:
             trial.step("load with all indexes")
@@ -221,7 +217,6 @@ class FastIndexCreation(Experiment):
 
 
 def fill(server, engine, rows: int) -> None:
-    """Creates and fills sysbench's table with one more text column."""
     latin = "CHARACTER SET latin1 NOT NULL"
     server.sql(f"CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, c CHAR(120) {latin}, "
                f"pad CHAR(60) {latin}, "

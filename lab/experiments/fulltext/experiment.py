@@ -33,11 +33,9 @@ class Fulltext(Experiment):
                 Measure("answers", "a sum over the rows that they find", "")]
 
     def engines(self, chosen, scale):
-        """Returns the engines that have FULLTEXT keys."""
         return [key for key in chosen if key != "myrocks"]
 
     def run(self, trial):
-        """Loads all texts into a table and adds a key; then fills new tables that have a key."""
         if trial.family == "MyRocks":
             raise Refused("MyRocks has no FULLTEXT keys")
         with trial.server(MEMORY_BYTES, **OPTIONS) as server:

@@ -32,7 +32,6 @@ class Variant:
     full: bool = False
 
 
-# the further measures of each variant
 COSTS = {"p99": ("99th percentile of a batch", "ms"), "longest": ("longest batch", "ms"),
          "cpu": ("server's processor time for a row", "us"),
          "read": ("read from the device for a row", "bytes"),

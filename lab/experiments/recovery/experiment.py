@@ -48,11 +48,9 @@ class Recovery(Experiment):
                   for ended, told in AFTER.items() for what in told)]
 
     def engines(self, chosen, scale):
-        """Returns the engines that report the size of their log."""
         return [key for key in chosen if key != "myrocks"]
 
     def run(self, trial):
-        """Measures a restart, then a rollback after KILL and after kill -9."""
         if trial.family == "MyRocks":
             raise Refused("MyRocks does not tell how much of its log is to be replayed")
         for measure in (self.restart, self.rollback):
@@ -153,8 +151,6 @@ def log_to_replay(server, engine) -> int:
 
 
 class Writer(threading.Thread):
-    """Updates, inserts and deletes rows of one table, hundreds with each statement."""
-
     def __init__(self, server, number: int):
         super().__init__(daemon=True)
         self.server, self.number = server, number

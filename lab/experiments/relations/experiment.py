@@ -11,19 +11,15 @@ POOL_BYTES, LOG_BYTES, WARM_SECONDS = 1 << 30, 1 << 30, 2
 
 
 class Relations(Experiment):
-    """See experiment.toml; `relations.lua` has the tables and the transaction."""
-
     by_name = together = True
     compared = cells.COMPARED
     options = {"rows": 100_000, "seconds": 3, "workloads": "all", "connections": "1,16,64"}
     measures = cells.measures([NAME])
 
     def engines(self, chosen, scale):
-        """Returns the engines that have foreign keys and need no table options."""
         return [key for key in chosen if key.startswith((INNODB, CHEETAH, "innodb-enc"))]
 
     def run(self, trial):
-        """Loads `rows` children and a quarter as many parents; then measures all connections."""
         if trial.family == "MyRocks":
             raise Refused("MyRocks has no foreign keys")
         cells.chosen(self.option["workloads"], [NAME], "workload")

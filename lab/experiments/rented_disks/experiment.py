@@ -78,7 +78,6 @@ class RentedDisks(Experiment):
         return self.option["rows"] * ROOM_BYTES_OF_ROW
 
     def run(self, trial):
-        """Loads each kind of text once; then runs all cells with each share on each disk."""
         self.by_share()
         for kind in self.asked("texts", TEXTS):
             of = cells.tables(self.option["rows"], kind)
@@ -124,7 +123,6 @@ class RentedDisks(Experiment):
         return found
 
     def tables(self, results):
-        """Returns the ratios to InnoDB and all cells, each with its best division of the memory."""
         results = best(results, self.names(), len(self.splits()))
         if self.by_share():
             return [cells.table(results, "With less memory", self.names(), SHARE_SAID)]

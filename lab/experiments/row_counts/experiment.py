@@ -41,7 +41,6 @@ class RowCounts(Experiment):
     ]
 
     def run(self, trial):
-        """Loads, deletes and counts; then counts once more with an empty cache."""
         tables = sysbench.Tables(trial.scale.of(QUICK_ROWS, 1000))
         with trial.server(POOL_BYTES) as server:
             trial.step(f"loading {tables.rows:,} rows")

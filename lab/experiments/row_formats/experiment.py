@@ -46,8 +46,6 @@ LAZY_LOG = {name: 2
 
 
 class RowFormats(Experiment):
-    """See experiment.toml; the document's figures W1 to W3 and V1 to V3."""
-
     measures = [Measure("load_rows", "rows, one in each INSERT", "rows"),
                 Measure("rows", "rows of the table", "rows"),
                 Measure("load_s", "load, one row in each INSERT", "s", LESS),
@@ -76,7 +74,6 @@ class RowFormats(Experiment):
         return super().input_bytes(scale) * (FULL_BY if scale.full else 1)
 
     def run(self, trial):
-        """Measures load time, then the document's table, then random digits, in three servers."""
         rows = trial.scale.of(ROWS * (FULL_BY if trial.scale.full else 1), 2000)
         with trial.server(LOAD_BYTES, **LAZY_LOG) as server:
             trial.step("load, one row in each INSERT")

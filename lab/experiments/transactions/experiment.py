@@ -1,5 +1,4 @@
-"""sysbench's transactions on data in memory: in cells at the maximum rate, and response times at a
-fixed rate while pages are written."""
+"""sysbench's transactions in memory: at the maximum rate, and response times at a fixed rate."""
 
 from statistics import median
 
@@ -63,7 +62,6 @@ class Transactions(Experiment):
             yield from self.at_a_rate(trial)
 
     def cells(self, trial):
-        """Loads once; then measures each workload with each number of connections."""
         option = self.option
         of, counts = cells.tables(option["rows"]), [*map(int, option["connections"].split(","))]
         logs = {"innodb_log_file_size": CELL_LOG_BYTES,

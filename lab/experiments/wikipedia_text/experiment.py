@@ -34,8 +34,6 @@ def table_name(engine: str) -> str:
 
 
 class WikipediaText(Experiment):
-    """See experiment.toml; the document's figures W9, W10, F5 and F8."""
-
     measures = [Measure("source_bytes", "size of the rows as text", "bytes"),
                 Measure("articles", "articles of Wikipedia", "rows"),
                 Measure("source_table_bytes", "size of the source, a table in InnoDB", "bytes"),
@@ -54,7 +52,6 @@ class WikipediaText(Experiment):
         return texts.missing()
 
     def run(self, trial):
-        """Measures a table with the document's settings; chosen engines also without them."""
         trial.folder.mkdir(parents=True, exist_ok=True)
         place = trial.folder / "text.sql"
         yield Value("source_bytes", texts.write_dump(place, trial.scale.of(TEXT_BYTES, 20_000)))

@@ -24,7 +24,6 @@ class Runner(DiscoverRunner):
     """Records which tests failed and which were skipped."""
 
     def run_suite(self, suite, **kwargs):
-        """Runs the suite and writes the outcome to a file."""
         result = super().run_suite(suite, **kwargs)
         outcome = {"run": result.testsRun}
         for kind in ("failures", "errors", "skipped", "expectedFailures"):

@@ -1,5 +1,4 @@
-"""Uses Peewee for models with relations, transactions, upserts, full-text search and table
-migrations. Prints the results as JSON."""
+"""Uses Peewee: relations, transactions, upserts, full-text search, migrations. Prints JSON."""
 
 import datetime
 import json
@@ -23,7 +22,6 @@ class User(Base):
 
 
 class Note(Base):
-    """A note, which may answer another note."""
     user = peewee.ForeignKeyField(User, backref="notes", on_delete="CASCADE")
     answers = peewee.ForeignKeyField("self", null=True, backref="answered", on_delete="SET NULL")
     text = peewee.TextField()
@@ -38,7 +36,6 @@ class Tag(Base):
 
 
 class NoteTag(Base):
-    """Assigns a tag to a note."""
     note = peewee.ForeignKeyField(Note, on_delete="CASCADE")
     tag = peewee.ForeignKeyField(Tag, on_delete="RESTRICT")
 

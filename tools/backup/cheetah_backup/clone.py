@@ -4,8 +4,7 @@ The clone is a backup and a restore in one pass. Data files are written once and
 the clone holds them as links. Files that a server writes to again belong to the clone alone.
 
 The engine's manifest is placed first. Its file CONTROL is placed last, after all other files. While
-the manifest exists without CONTROL, the engine refuses to start.
-"""
+the manifest exists without CONTROL, the engine refuses to start."""
 
 import datetime
 import errno

@@ -2,8 +2,7 @@
 
 mariadb-backup blocks commits, notes the position of the binary log, and releases commits. At that
 moment the engine pins its state. After mariadb-backup ends, the server writes this state as a
-snapshot of links, with almost no time and space, which is then copied while the server works.
-"""
+snapshot of links, with almost no time and space, which is then copied while the server works."""
 
 import contextlib
 import datetime

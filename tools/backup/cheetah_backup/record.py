@@ -1,8 +1,7 @@
 """The record of a backup: the file BACKUP in its folder, which is written last.
 
 A folder without a record is not a backup. The record has the lengths and digests of all files, and
-a digest of itself. Verification therefore finds missing, truncated and changed files.
-"""
+a digest of itself. Verification therefore finds missing, truncated and changed files."""
 
 import hashlib
 import json

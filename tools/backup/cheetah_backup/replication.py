@@ -7,8 +7,7 @@ transaction would be wrong, because the engine's part has it rolled back. Theref
 are stopped first. The threads that read from primaries continue.
 
 mariadb-backup has the option --safe-slave-backup for this purpose. But the option handles only the
-unnamed connection, and does not restart the SQL thread after a failure or a kill.
-"""
+unnamed connection, and does not restart the SQL thread after a failure or a kill."""
 
 import contextlib
 import time

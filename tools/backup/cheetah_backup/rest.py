@@ -1,8 +1,7 @@
 """The other engines' files, which mariadb-backup puts in place.
 
 mariadb-backup does not sync the files it copies or moves, so this module syncs them. Otherwise a
-power cut could empty files of a server that has acknowledged commits meanwhile.
-"""
+power cut could empty files of a server that has acknowledged commits meanwhile."""
 
 from pathlib import Path
 

@@ -111,8 +111,7 @@ class Server:
         return [self.options.host or host, self.options.port or port]
 
     def write_snapshot(self, folder: Path) -> None:
-        """Makes the server write the pinned snapshot. After an interruption, the server no longer
-        writes to the folder."""
+        """Makes the server write the pinned snapshot. After an interruption it writes no more."""
         started = time.monotonic()
         try:
             self.run(f"SET GLOBAL cheetah_create_snapshot = {text(str(folder))}")

@@ -3,8 +3,7 @@
 The engine pins its state when a backup that blocked commits ends. If another backup does so before
 our snapshot is written, the snapshot has the later state. The position of the binary log reveals
 this only if it has changed. Therefore this module compares the server's count of BACKUP STAGE
-statements, which includes statements of ended sessions.
-"""
+statements, which includes statements of ended sessions."""
 
 from cheetah_client.say import Failure
 

@@ -3,8 +3,7 @@
 The program runs in batch mode as long as the connection lives. Each statement is sent to its
 standard input, followed by a SELECT of a random word. When the word is returned, the statement has
 ended, and the program's output to standard error is the statement's error. In returned values,
-tabs, newlines, zero bytes and backslashes are escaped, so nothing is lost.
-"""
+tabs, newlines, zero bytes and backslashes are escaped, so nothing is lost."""
 
 import contextlib
 import os

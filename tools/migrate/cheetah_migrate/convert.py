@@ -9,8 +9,7 @@ Each step checks the current state and does what is missing, so it can be repeat
 5. Compare the definitions with the original ones.
 
 Unless the operator decides otherwise, the tables of a group with constraints are under LOCK TABLES,
-which the server keeps across ALTER TABLE, so no row can lose its parent.
-"""
+which the server keeps across ALTER TABLE, so no row can lose its parent."""
 
 import re
 

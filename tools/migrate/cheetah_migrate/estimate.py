@@ -1,8 +1,7 @@
 """Estimates the sizes of converted tables and the free space that the conversion needs.
 
 Tables are converted one after another, the smaller ones first. While a table is copied, both the
-old and the new table exist. Afterwards the old table's space is free.
-"""
+old and the new table exist. Afterwards the old table's space is free."""
 
 import os
 import socket

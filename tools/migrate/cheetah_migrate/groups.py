@@ -1,8 +1,7 @@
 """Groups of tables that must be converted together because constraints connect them.
 
 A constraint requires both its tables to have the same engine. So if one table of a group cannot be
-converted, the others cannot either: a chain of constraints connects them to that table.
-"""
+converted, the others cannot either: a chain of constraints connects them to that table."""
 
 from collections import deque
 from dataclasses import dataclass, field

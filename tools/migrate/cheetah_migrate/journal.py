@@ -5,8 +5,7 @@ disk before its first constraint is dropped. The existing tables and constraints
 A group is closed when all its tables and constraints are complete and on disk.
 
 The journal is InnoDB tables in the database `cheetah_migrate`, not in the binary log. The column
-`definition` of `constraints` is a statement that can be run by hand.
-"""
+`definition` of `constraints` is a statement that can be run by hand."""
 
 import json
 from dataclasses import dataclass
@@ -34,8 +33,6 @@ TABLES = {
 
 @dataclass
 class Member:
-    """A table of a group in the journal."""
-
     number: int
     place: Place
     before: str
@@ -64,7 +61,6 @@ class Journal:
         self.server = server
 
     def make(self) -> None:
-        """Creates the journal's tables if they do not exist."""
         self.server.run(f"CREATE DATABASE IF NOT EXISTS {DATABASE} CHARACTER SET utf8mb4 "
                         "COLLATE utf8mb4_bin")
         for label, columns in TABLES.items():
@@ -176,4 +172,3 @@ class Journal:
 
 def row(*values) -> str:
     return ", ".join(map(value, values))
-

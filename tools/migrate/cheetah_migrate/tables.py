@@ -185,8 +185,7 @@ def indexes(text_of_table: str) -> dict:
 def made_anew(text_of_table: str, constraints: list) -> list:
     """Returns clauses of ALTER TABLE that recreate the indexes of these constraints and the indexes
     after them. Otherwise a constraint that is added again would replace an index that the server
-    made for it with one that has another name and is last. While the table is copied this costs
-    nothing."""
+    made for it with one that has another name and is last. During a copy this costs nothing."""
     serving = tuple("(" + ",".join(map(name, constraint.columns)) + ")"
                     for constraint in constraints)
     found = list(indexes(text_of_table).items())
